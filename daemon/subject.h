@@ -9,6 +9,7 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "absl/status/status.h"
@@ -21,9 +22,9 @@ namespace memtuned {
 
 // What a change or a query is limited to; empty lists mean everything.
 struct Scope {
-  std::vector<int> nodes;           // os indexes
-  std::vector<std::string> zones;   // "Normal", "Movable"
-  std::vector<int> cpus;            // drain only
+  std::vector<int> nodes;          // os indexes
+  std::vector<std::string> zones;  // "Normal", "Movable"
+  std::vector<int> cpus;           // drain only
   bool Everything() const {
     return nodes.empty() && zones.empty() && cpus.empty();
   }
@@ -32,8 +33,8 @@ struct Scope {
 // One tunable as it stands now.
 struct TunableState {
   const TunableDef* def = nullptr;
-  TunableValue value;     // effective now, re-read
-  std::string origin;     // "default", "config", "change", "foreign"
+  TunableValue value;  // effective now, re-read
+  std::string origin;  // "default", "config", "change", "foreign"
   int64_t changed_generation = 0;
   bool writable = true;
   std::string read_only_reason;
@@ -69,10 +70,10 @@ struct ChangeResult {
 
 // Who asks, and why: kept with every change.
 struct ChangeContext {
-  std::string caller;      // "uid:1000"
+  std::string caller;  // "uid:1000"
   std::string reason;
   std::string request_id;
-  std::string etag;        // "" or the one the caller read
+  std::string etag;  // "" or the one the caller read
   bool validate_only = false;
 };
 
@@ -92,6 +93,12 @@ struct DrainResult {
   std::vector<std::string> not_drained;  // what could not be, and why
 };
 
+// What moves with every change; etag also when somebody else changed a value.
+struct SubjectVersion {
+  int64_t generation = 0;
+  std::string etag;
+};
+
 // Thread safety: any thread.
 class Subject {
  public:
@@ -100,6 +107,9 @@ class Subject {
   virtual const std::string& name() const = 0;  // "pools/default"
   virtual const char* kind() const = 0;         // "pool", "host"
   virtual const Topology& topology() const = 0;
+
+  // As of now, not as of the last snapshot.
+  virtual SubjectVersion Version() const = 0;
 
   // Takes a new snapshot. Takes no lock that allocating threads take; `full`
   // adds per-CPU pagesets. Called by the sampler only: everybody else reads

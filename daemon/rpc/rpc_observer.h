@@ -18,7 +18,7 @@ class RpcObserver {
   virtual void Observe(const char* method, int code, double seconds) = 0;
 
   // A watcher was told that it missed snapshots.
-  virtual void WatchFellBehind() = 0;
+  virtual void WatchFellBehind() {}
 };
 
 }  // namespace memtuned
