@@ -28,10 +28,12 @@ struct TopologyNode {
   // divide by this number. Ascending.
   std::vector<int> cpus;
   // CPUs whose locality includes this node (hwloc's cpuset of the node); for
-  // a CPU-less memory node these are the CPUs it is near to. Ascending.
+  // a CPU-less memory node these are the CPUs it is near to. A CPU of no node
+  // is listed with the nodes nearest to it. May name offline CPUs. Ascending.
   std::vector<int> near_cpus;
 };
 
+// kXml: a file or directory that describes another machine.
 enum class TopologySource { kLive, kXml, kSynthetic };
 
 struct Topology {
@@ -52,13 +54,15 @@ struct Topology {
   // Highest CPU number, online or not, plus one.
   int CpuNumberEnd() const;
   // Index into nodes of the node that serves `cpu`: its own node if that has
-  // memory, else the nearest by distance (ties: the lower os_index). -1 when
-  // no node has memory.
+  // memory, else the nearest by distance; a CPU in no node's cpus counts as
+  // equally far from all. Ties: a node it is in the near_cpus of (the shorter
+  // list first), then the lower os_index. -1 when no node has memory.
   int HomeNodeOf(int cpu) const;
   // Index of the node with this os_index, -1 if absent.
   int NodeIndexOf(int os_index) const;
-  // kInvalidArgument naming the first broken rule: no node, a duplicate or
-  // out-of-range number, a CPU in two nodes, distances not square or <= 0.
+  // kInvalidArgument naming the first broken rule: no node, too many nodes, a
+  // duplicate or out-of-range number, lists not ascending, a CPU in two lists,
+  // no online CPU, negative memory, distances not square or <= 0.
   absl::Status Validate() const;
 };
 
