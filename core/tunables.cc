@@ -169,11 +169,9 @@ std::string EchoedText(std::string_view text) {
 }
 
 absl::Status Refused(const TunableDef& def, std::string_view text) {
-  const char* type = "";
-  if (def.kind == TunableKind::kInteger) type = "integer ";
-  return absl::InvalidArgumentError(absl::StrCat(def.name, " is ",
-                                                 EchoedText(text), "; allowed ",
-                                                 type, AllowedText(def)));
+  return absl::InvalidArgumentError(absl::StrCat(
+      def.name, " is ", EchoedText(text), "; allowed ", AllowedText(def),
+      def.kind == TunableKind::kInteger ? " (integer)" : ""));
 }
 
 bool InRange(const TunableDef& def, double value) {
