@@ -1,0 +1,97 @@
+# shellcheck shell=bash
+# SPDX-License-Identifier: Apache-2.0
+# Steps, builds and counting for tests/run.sh. Sourced, not run.
+# shellcheck disable=SC2034  # tests/run.sh reads some of these
+
+root=$(readlink -f "$(dirname "${BASH_SOURCE[0]}")/..")
+build=${MEMTUNED_BUILD_DIR:-$root/build}
+jobs=${MEMTUNED_JOBS:-$(nproc)}
+passed=0
+failed=0
+step_start=0
+step_name=
+ctest_prefix=()  # a command that runs ctest, such as setarch -R
+
+# Ends the step before and starts one; prints how long the last one took.
+step() {
+  end_step
+  step_name=$*
+  step_start=$SECONDS
+  printf '\n== %s\n' "$step_name"
+}
+
+end_step() {
+  [ -n "$step_name" ] &&
+    printf -- '-- %s: %d s\n' "$step_name" $((SECONDS - step_start))
+  step_name=
+}
+
+# Runs a command as one check: it counts as one passed or one failed.
+check() {
+  local name=$1
+  shift
+  if "$@"; then
+    passed=$((passed + 1))
+    printf 'ok      %s\n' "$name"
+  else
+    failed=$((failed + 1))
+    printf 'FAILED  %s\n' "$name"
+    return 1
+  fi
+}
+
+# configure DIR CMAKE-ARGUMENT...
+configure() {
+  local dir=$1
+  shift
+  cmake -G Ninja -S "$root" -B "$dir" "$@" >"$dir.configure.log" 2>&1 || {
+    tail -n 40 "$dir.configure.log"
+    return 1
+  }
+}
+
+# compile DIR [TARGET...]: quiet unless it fails.
+compile() {
+  local dir=$1
+  shift
+  ninja -C "$dir" -j "$jobs" "$@" >"$dir.compile.log" 2>&1 || {
+    grep -E -A 12 'FAILED|error:|CMake Error' "$dir.compile.log" | head -n 80
+    return 1
+  }
+}
+
+# build_variant NAME DIR CMAKE-ARGUMENT... : one check.
+build_variant() {
+  local name=$1
+  shift
+  check "$name" configure_and_compile "$@"
+}
+
+configure_and_compile() {
+  configure "$@" && compile "$1"
+}
+
+# run_ctest DIR LABEL [CTEST-ARGUMENT...]: adds up what ctest says.
+run_ctest() {
+  local dir=$1 label=$2 log
+  shift 2
+  log=$dir.ctest-$label.log
+  "${ctest_prefix[@]}" ctest --test-dir "$dir" -L "^($label)\$" --output-on-failure \
+    --no-tests=error "$@" 2>&1 | tee "$log"
+  local result=${PIPESTATUS[0]} summary
+  summary=$(grep -E 'tests? failed out of' "$log" | tail -n 1)
+  if [[ $summary =~ ([0-9]+)\ tests?\ failed\ out\ of\ ([0-9]+) ]]; then
+    failed=$((failed + BASH_REMATCH[1]))
+    passed=$((passed + BASH_REMATCH[2] - BASH_REMATCH[1]))
+  elif [ "$result" -ne 0 ]; then
+    failed=$((failed + 1))
+  fi
+  return "$result"
+}
+
+# The last line of every run; the exit code says the same.
+summary() {
+  end_step
+  printf '%d passed, %d failed\n' "$passed" "$failed"
+  [ "$failed" -eq 0 ] && [ "$passed" -gt 0 ]
+}

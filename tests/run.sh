@@ -1,0 +1,144 @@
+#!/bin/bash
+# SPDX-License-Identifier: Apache-2.0
+# Installs what is missing, builds, tests. The last line is
+# "N passed, N failed"; every build, fuzzer and clang-tidy run counts as one.
+#   tests/run.sh [unit|e2e|rules|fuzz|bench|all]      (default: all)
+# Environment: MEMTUNED_BUILD_DIR (build), MEMTUNED_JOBS (number of CPUs),
+# MEMTUNED_FUZZ_SECONDS (15 each), MEMTUNED_NO_INSTALL=1 (never call apt).
+set -uo pipefail
+# shellcheck source=tests/lib.sh
+. "$(dirname "$(readlink -f "$0")")/lib.sh"
+
+usage() {
+  sed -n '3,7s/^# \{0,1\}//p' "$0" >&2
+  exit 2
+}
+
+install() {
+  [ -n "${MEMTUNED_NO_INSTALL:-}" ] && return
+  "$root/deploy/install-packages.sh" "$@" || {
+    failed=$((failed + 1))
+    summary
+    exit 1
+  }
+}
+
+build_gcc() {
+  build_variant "build with GCC, warnings are errors" "$build" \
+    -DCMAKE_BUILD_TYPE=RelWithDebInfo
+}
+
+# Without a successful build there is nothing to run.
+need() {
+  "$@" && return
+  summary
+  exit 1
+}
+
+clang_checks() {
+  local dir=$build-clang
+  build_variant "build with clang, thread-safety" "$dir" \
+    -DCMAKE_BUILD_TYPE=Debug -DCMAKE_CXX_FLAGS=-g0 \
+    -DCMAKE_C_COMPILER=clang -DCMAKE_CXX_COMPILER=clang++ || return
+  check "clang-tidy" tidy "$dir"
+}
+
+# All of core and libmemtuned, and other sources changed since origin/main.
+tidy() {
+  local dir=$1 base files
+  base=$(git -C "$root" merge-base HEAD origin/main 2>/dev/null) || base=
+  files=$(
+    cd "$root" || exit 1
+    find core client/attach -name '*.cc'
+    [ -n "$base" ] && git diff --name-only --diff-filter=d "$base" -- \
+      'daemon/*.cc' 'client/*.cc'
+    true
+  )
+  # run-clang-tidy takes regular expressions of paths.
+  local patterns
+  patterns=$(printf '%s\n' "$files" | sort -u |
+    sed "s|.*|^$root/&\$|; s|\\.cc\\\$\$|[.]cc\$|")
+  # shellcheck disable=SC2086
+  run-clang-tidy -quiet -p "$dir" -j "$jobs" $patterns \
+    >"$dir.tidy.log" 2>&1 || {
+    grep -E -A 6 'error:|warning:' "$dir.tidy.log" | head -n 60
+    return 1
+  }
+}
+
+# shellcheck disable=SC2034  # ctest_prefix is read by run_ctest
+# sanitized NAME DIR FLAGS: the core and its tests without gRPC.
+sanitized() {
+  local name=$1 dir=$2 flags=$3
+  build_variant "build core with $name" "$dir" -DMEMTUNED_CORE_ONLY=ON \
+    -DCMAKE_BUILD_TYPE=RelWithDebInfo -DMEMTUNED_SANITIZE="$flags" || return
+  # Old sanitizer runtimes cannot live with much address randomisation.
+  local ctest_prefix=()
+  setarch -R true 2>/dev/null && ctest_prefix=(setarch -R)
+  ASAN_OPTIONS=detect_stack_use_after_return=1 \
+    UBSAN_OPTIONS=print_stacktrace=1 \
+    TSAN_OPTIONS="ignore_noninstrumented_modules=1 halt_on_error=1" \
+    run_ctest "$dir" unit
+}
+
+fuzz() {
+  local dir=$build-fuzz seconds=${MEMTUNED_FUZZ_SECONDS:-15}
+  build_variant "build fuzzers" "$dir" -DMEMTUNED_FUZZ=ON \
+    -DMEMTUNED_FUZZ_SECONDS="$seconds" -DCMAKE_BUILD_TYPE=RelWithDebInfo \
+    -DCMAKE_C_COMPILER=clang -DCMAKE_CXX_COMPILER=clang++ || return
+  run_ctest "$dir" fuzz -j "$jobs"
+}
+
+all() {
+  install build run test bench-peers
+  step "1 format and rules"
+  configure "$build" -DCMAKE_BUILD_TYPE=RelWithDebInfo &&
+    run_ctest "$build" rules -j "$jobs"
+  step "2 GCC, warnings are errors, unit tests"
+  need build_gcc
+  run_ctest "$build" unit
+  step "3 clang, thread-safety, clang-tidy"
+  clang_checks
+  step "4 ASan and UBSan on core"
+  sanitized "ASan and UBSan" "$build-asan" address,undefined
+  step "5 TSan on core"
+  sanitized TSan "$build-tsan" thread
+  step "6 fuzzers over their kept corpora"
+  fuzz
+  step "7 end to end"
+  run_ctest "$build" e2e
+  step "8 bench, for a moment; time is not judged here"
+  MEMTUNED_BENCH_SHORT=1 run_ctest "$build" bench
+}
+
+mkdir -p "$(dirname "$build")"
+case ${1:-all} in
+  all) all ;;
+  unit | e2e)
+    install build run test
+    step "build"
+    need build_gcc
+    step "$1"
+    run_ctest "$build" "$1"
+    ;;
+  rules)
+    install build test
+    step "format and rules"
+    need check configure configure "$build" -DCMAKE_BUILD_TYPE=RelWithDebInfo
+    run_ctest "$build" rules -j "$jobs"
+    ;;
+  fuzz)
+    install build test
+    step "fuzzers"
+    fuzz
+    ;;
+  bench)
+    install build test bench-peers
+    step "build"
+    need build_gcc
+    step "bench"
+    run_ctest "$build" bench --verbose
+    ;;
+  *) usage ;;
+esac
+summary
