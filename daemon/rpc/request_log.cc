@@ -1,0 +1,62 @@
+// SPDX-License-Identifier: Apache-2.0
+// The turn is a flag under a mutex rather than a mutex, so that waiting for
+// it can end with the call's deadline.
+#include "daemon/rpc/request_log.h"
+
+#include <algorithm>
+#include <chrono>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "daemon/rpc/errors.h"
+
+namespace memtuned {
+
+absl::StatusOr<RequestLog::Turn> RequestLog::Enter(SteadyTime deadline) {
+  MutexLock lock(mutex_);
+  while (busy_) {
+    const auto left = deadline - std::chrono::steady_clock::now();
+    if (left <= std::chrono::nanoseconds(0)) {
+      return absl::DeadlineExceededError(
+          "an earlier change of this subject is still running");
+    }
+    left_.WaitFor(mutex_, std::min<std::chrono::nanoseconds>(
+                              left, std::chrono::seconds(1)));
+  }
+  busy_ = true;
+  return Turn(this);
+}
+
+void RequestLog::Leave() {
+  MutexLock lock(mutex_);
+  busy_ = false;
+  left_.NotifyOne();
+}
+
+absl::StatusOr<std::string> RequestLog::Find(const std::string& id,
+                                             const std::string& content) const {
+  const auto found = by_id_.find(id);
+  if (found == by_id_.end()) return std::string();
+  if (found->second->content != content) {
+    return BadField(
+        "request_id",
+        absl::StrCat("is ", Quoted(id), ", which was used for another request"),
+        "REQUEST_ID_REUSED");
+  }
+  return found->second->answer;
+}
+
+void RequestLog::Store(const std::string& id, const std::string& content,
+                       std::string answer) {
+  entries_.push_front({id, content, std::move(answer)});
+  by_id_[id] = entries_.begin();
+  bytes_ += entries_.front().Bytes();
+  while (entries_.size() > kMaxEntries ||
+         (bytes_ > kMaxBytes && entries_.size() > 1)) {
+    bytes_ -= entries_.back().Bytes();
+    by_id_.erase(entries_.back().id);
+    entries_.pop_back();
+  }
+}
+
+}  // namespace memtuned

@@ -1,0 +1,114 @@
+// SPDX-License-Identifier: Apache-2.0
+// Builds the server with bounded threads and message sizes.
+#include "daemon/rpc/server.h"
+
+#include <grpcpp/ext/proto_server_reflection_plugin.h>
+#include <grpcpp/health_check_service_interface.h>
+#include <grpcpp/resource_quota.h>
+#include <grpcpp/security/server_credentials.h>
+#include <grpcpp/server_builder.h>
+#include <sys/stat.h>
+
+#include <cerrno>
+#include <cstring>
+#include <utility>
+#include <vector>
+
+#include "absl/strings/match.h"
+#include "absl/strings/str_cat.h"
+#include "daemon/rpc/call_observer.h"
+
+namespace memtuned {
+namespace {
+
+constexpr int kMaxMessageBytes = 4 << 20;
+
+std::string HealthName(const std::string& subject) {
+  return absl::StrCat("memtuned.v1/", subject);
+}
+
+absl::Status SetSocketMode(const std::string& listen, int mode) {
+  if (!absl::StartsWith(listen, "unix:/")) return absl::OkStatus();
+  const std::string path = listen.substr(5);
+  if (chmod(path.c_str(), static_cast<mode_t>(mode)) == 0) {
+    return absl::OkStatus();
+  }
+  return absl::UnavailableError(absl::StrCat("cannot set the mode of ", path,
+                                             ": ", std::strerror(errno)));
+}
+
+}  // namespace
+
+RpcServer::RpcServer(const Registry* registry, RpcObserver* observer,
+                     const std::string& version)
+    : registry_(registry),
+      topology_(registry, version),
+      stats_(registry, observer),
+      tuning_(registry) {}
+
+RpcServer::~RpcServer() { Stop(std::chrono::milliseconds(0)); }
+
+absl::StatusOr<std::unique_ptr<RpcServer>> RpcServer::Start(
+    const RpcServerOptions& options, const Registry* registry,
+    RpcObserver* observer) {
+  std::unique_ptr<RpcServer> server(
+      new RpcServer(registry, observer, options.version));
+  // Both are process-wide and may be set again.
+  grpc::EnableDefaultHealthCheckService(true);
+  grpc::reflection::InitProtoReflectionServerBuilderPlugin();
+
+  grpc::ServerBuilder builder;
+  grpc::ResourceQuota quota("memtuned");
+  quota.SetMaxThreads(options.max_threads);
+  builder.SetResourceQuota(quota);
+  builder.SetSyncServerOption(grpc::ServerBuilder::NUM_CQS, 1);
+  builder.SetSyncServerOption(grpc::ServerBuilder::MIN_POLLERS, 1);
+  builder.SetSyncServerOption(grpc::ServerBuilder::MAX_POLLERS, 2);
+  builder.SetMaxReceiveMessageSize(kMaxMessageBytes);
+  builder.AddChannelArgument(GRPC_ARG_ALLOW_REUSEPORT, 0);
+  builder.AddListeningPort(options.listen, grpc::InsecureServerCredentials());
+  builder.RegisterService(&server->topology_);
+  builder.RegisterService(&server->stats_);
+  builder.RegisterService(&server->tuning_);
+  if (observer != nullptr) {
+    std::vector<
+        std::unique_ptr<grpc::experimental::ServerInterceptorFactoryInterface>>
+        interceptors;
+    interceptors.push_back(MakeCallObserver(observer));
+    builder.experimental().SetInterceptorCreators(std::move(interceptors));
+  }
+  server->server_ = builder.BuildAndStart();
+  if (server->server_ == nullptr) {
+    return absl::UnavailableError(
+        absl::StrCat("cannot listen on ", options.listen));
+  }
+  const absl::Status mode = SetSocketMode(options.listen, options.socket_mode);
+  if (!mode.ok()) return mode;
+  for (const ServedSubject& served : registry->subjects()) {
+    server->SetServing(served.subject->name(),
+                       served.sampler->Latest() != nullptr);
+  }
+  return server;
+}
+
+void RpcServer::SetServing(const std::string& subject, bool serving) {
+  server_->GetHealthCheckService()->SetServingStatus(HealthName(subject),
+                                                     serving);
+}
+
+void RpcServer::SetNotServing() {
+  server_->GetHealthCheckService()->SetServingStatus(false);
+}
+
+void RpcServer::Stop(std::chrono::milliseconds grace) {
+  if (server_ == nullptr) return;
+  SetNotServing();
+  for (const ServedSubject& served : registry_->subjects()) {
+    served.sampler->EndWatches();
+  }
+  server_->Shutdown(std::chrono::system_clock::now() + grace);
+  server_->Wait();
+  server_.reset();
+}
+
+}  // namespace memtuned

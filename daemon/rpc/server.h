@@ -1,0 +1,71 @@
+// SPDX-License-Identifier: Apache-2.0
+// The gRPC server: the services, health, reflection, limits, and a stop in
+// order. Floor 4.
+#ifndef MEMTUNED_DAEMON_RPC_SERVER_H_
+#define MEMTUNED_DAEMON_RPC_SERVER_H_
+
+#include <grpcpp/server.h>
+
+#include <chrono>
+#include <memory>
+#include <string>
+
+#include "absl/status/statusor.h"
+#include "daemon/rpc/registry.h"
+#include "daemon/rpc/rpc_observer.h"
+#include "daemon/rpc/stats_service.h"
+#include "daemon/rpc/topology_service.h"
+#include "daemon/rpc/tuning_service.h"
+
+namespace memtuned {
+
+struct RpcServerOptions {
+  // "unix:/run/memtuned/memtuned.sock".
+  std::string listen;
+  // Permissions of the socket. Whoever may write to it may call.
+  int socket_mode = 0660;
+  // What ListSubjects answers as daemon_version.
+  std::string version;
+  // Threads of calls: every watcher holds one.
+  int max_threads = StatsService::kMaxWatchers + 32;
+};
+
+// Thread safety: any thread; one caller starts and stops it.
+class RpcServer {
+ public:
+  // Serves at once, on a socket nobody else listens on. `registry` outlives
+  // the server; `observer` may be null and outlives it too.
+  // Errors: kUnavailable when the address cannot be used.
+  static absl::StatusOr<std::unique_ptr<RpcServer>> Start(
+      const RpcServerOptions& options, const Registry* registry,
+      RpcObserver* observer);
+
+  ~RpcServer();
+  RpcServer(const RpcServer&) = delete;
+  RpcServer& operator=(const RpcServer&) = delete;
+
+  // Health of one subject, as service "memtuned.v1/pools/default".
+  void SetServing(const std::string& subject, bool serving);
+
+  // Health answers NOT_SERVING from here on, for the daemon and all subjects.
+  void SetNotServing();
+
+  // Ends watches, refuses new calls, waits for running ones until `grace` is
+  // over and then cancels them. May be called again.
+  // Blocks: `grace` at most, when the handlers obey.
+  void Stop(std::chrono::milliseconds grace);
+
+ private:
+  RpcServer(const Registry* registry, RpcObserver* observer,
+            const std::string& version);
+
+  const Registry* const registry_;
+  TopologyService topology_;
+  StatsService stats_;
+  TuningService tuning_;
+  std::unique_ptr<grpc::Server> server_;
+};
+
+}  // namespace memtuned
+
+#endif  // MEMTUNED_DAEMON_RPC_SERVER_H_
