@@ -76,8 +76,8 @@ run_ctest() {
   local dir=$1 label=$2 log
   shift 2
   log=$dir.ctest-$label.log
-  "${ctest_prefix[@]}" ctest --test-dir "$dir" -L "^($label)\$" --output-on-failure \
-    --no-tests=error "$@" 2>&1 | tee "$log"
+  "${ctest_prefix[@]}" ctest --test-dir "$dir" -L "^($label)\$" \
+    --output-on-failure --no-tests=error "$@" 2>&1 | tee "$log"
   local result=${PIPESTATUS[0]} summary
   summary=$(grep -E 'tests? failed out of' "$log" | tail -n 1)
   if [[ $summary =~ ([0-9]+)\ tests?\ failed\ out\ of\ ([0-9]+) ]]; then

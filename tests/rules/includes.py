@@ -8,9 +8,9 @@ import re
 # always include itself. Includes point down or sideways, never up. The
 # longest matching key is a file's own.
 CORE = ("core/",)
-SUBJECT = ("daemon/subject.h",)
+SUBJECT = ("daemon/subject.h", "daemon/log.h")
 FLOOR_2B = SUBJECT + ("daemon/pool/", "daemon/host/") + CORE
-FLOOR_3 = ("daemon/change/",) + FLOOR_2B
+FLOOR_3 = ("daemon/change/", "daemon/sampler.h") + FLOOR_2B
 FLOOR_4 = ("daemon/rpc/", "daemon/metrics/") + FLOOR_3
 PROTO = ("memtuned/v1/",)
 
@@ -19,12 +19,14 @@ MAY_INCLUDE = {
     "core/mm/": ("core/base/",),
     "core/": ("core/mm/", "core/base/"),
     "daemon/subject.h": CORE,
+    "daemon/log.": CORE,
+    "daemon/sampler.": SUBJECT + CORE,
     "daemon/pool/": FLOOR_2B,
     "daemon/host/": FLOOR_2B,
     "daemon/whatif/": FLOOR_2B,
     "daemon/change/": FLOOR_3,
     "daemon/metrics/": FLOOR_4,
-    "daemon/rpc/": FLOOR_4 + PROTO + ("daemon/sampler.h",),
+    "daemon/rpc/": FLOOR_4 + PROTO,
     "daemon/": ("daemon/",) + CORE + PROTO,
     "client/attach/": CORE,
     "client/load/": ("client/attach/",) + CORE,
