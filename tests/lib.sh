@@ -6,6 +6,8 @@
 root=$(readlink -f "$(dirname "${BASH_SOURCE[0]}")/..")
 build=${MEMTUNED_BUILD_DIR:-$root/build}
 jobs=${MEMTUNED_JOBS:-$(nproc)}
+# ccache and precompiled headers go together only with these.
+export CCACHE_SLOPPINESS=${CCACHE_SLOPPINESS:-pch_defines,time_macros}
 passed=0
 failed=0
 step_start=0

@@ -81,11 +81,16 @@ sanitized() {
     run_ctest "$dir" unit
 }
 
+build_fuzzers() {
+  configure "$1" -DMEMTUNED_FUZZ=ON -DCMAKE_BUILD_TYPE=RelWithDebInfo \
+    -DMEMTUNED_FUZZ_SECONDS="${MEMTUNED_FUZZ_SECONDS:-15}" \
+    -DCMAKE_C_COMPILER=clang -DCMAKE_CXX_COMPILER=clang++ &&
+    compile "$1" memtuned_fuzzers
+}
+
 fuzz() {
-  local dir=$build-fuzz seconds=${MEMTUNED_FUZZ_SECONDS:-15}
-  build_variant "build fuzzers" "$dir" -DMEMTUNED_FUZZ=ON \
-    -DMEMTUNED_FUZZ_SECONDS="$seconds" -DCMAKE_BUILD_TYPE=RelWithDebInfo \
-    -DCMAKE_C_COMPILER=clang -DCMAKE_CXX_COMPILER=clang++ || return
+  local dir=$build-fuzz
+  check "build fuzzers" build_fuzzers "$dir" || return
   run_ctest "$dir" fuzz -j "$jobs"
 }
 
