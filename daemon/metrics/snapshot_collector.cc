@@ -32,8 +32,8 @@ MetricType TypeOf(StatType type) {
 ClientMetric WithLabels(StatLabels labels) {
   ClientMetric metric;
   metric.label.reserve(labels.size());
-  for (auto& [name, value] : labels) {
-    metric.label.push_back({std::move(name), std::move(value)});
+  for (auto& label : labels) {
+    metric.label.push_back({std::move(label.first), std::move(label.second)});
   }
   return metric;
 }
