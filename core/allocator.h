@@ -1,0 +1,111 @@
+// SPDX-License-Identifier: Apache-2.0
+// The front door: allocate and free blocks of a pool, at function-call speed,
+// from any thread of any attached process. No RPC, no system call, no memory
+// of its own on the fast path. Floor 2; core/README.md walks through it.
+#ifndef MEMTUNED_CORE_ALLOCATOR_H_
+#define MEMTUNED_CORE_ALLOCATOR_H_
+
+#include <cstdint>
+#include <span>
+
+#include "absl/status/status.h"
+#include "core/base/node_mask.h"
+#include "core/segment.h"
+#include "core/thread_context.h"
+
+namespace memtuned {
+
+// A process's way into a pool.
+// Thread safety: any thread. Threads take their slot on first use.
+class Allocator {
+ public:
+  // REQUIRES: `segment` outlives this; `owner` is the process slot that the
+  // daemon handed out (core/slot_table.h).
+  Allocator(Segment& segment, ProcessOwner owner);
+  ~Allocator();
+  Allocator(const Allocator&) = delete;
+  Allocator& operator=(const Allocator&) = delete;
+
+  // A block of 2^order pages, order 0..10, naturally aligned.
+  // Takes: the pageset guard by trylock; on refill the zone lock.
+  // Returns: Pfn{kNil} when every allowed zone is at its min watermark, also
+  // after draining what other CPUs hold. Never fails because the allowed
+  // nodes changed meanwhile. noexcept.
+  // Cost: about 6 ns when the pageset has a block.
+  Pfn Allocate(int order, PageType type = PageType::kOrdinary) noexcept;
+
+  // Gives a block back. Refuses, counts and changes nothing when it is not
+  // this process's block of that order.
+  FreeResult Free(Pfn pfn, int order) noexcept;
+
+  // Fills `out` with blocks under as few guard acquisitions as possible.
+  // Returns: how many; fewer only when memory is short.
+  size_t AllocateBulk(int order, std::span<Pfn> out) noexcept;
+  // Returns: how many were freed; refused ones are counted and skipped.
+  size_t FreeBulk(int order, std::span<const Pfn> blocks) noexcept;
+
+  // Marks a block as on offer to `target` (0: to any process of the pool).
+  // Until adopted it stays this process's and dies with it.
+  // Errors: kInvalidArgument, kPermissionDenied (not this process's block).
+  FreeResult Offer(Pfn pfn, int order, ProcessOwner target = 0) noexcept;
+  // Takes an offer back.
+  FreeResult Revoke(Pfn pfn, int order) noexcept;
+  // Takes ownership of a block offered to this process or to any.
+  FreeResult Adopt(Pfn pfn, int order) noexcept;
+  // Both at once.
+  FreeResult FreeAdopted(Pfn pfn, int order) noexcept;
+
+  // Tags a block with the caller's 8-bit label ("who holds my pages").
+  FreeResult SetLabel(Pfn pfn, int order, uint8_t label) noexcept;
+
+  // Memory policy of this process: later allocations follow it.
+  // Errors: kInvalidArgument when `nodes` names no node with memory of the
+  // pool that this process may use.
+  absl::Status SetMemoryPolicy(MemoryPolicy policy, const NodeMask& nodes);
+
+  Segment& segment() { return segment_; }
+  ProcessOwner owner() const { return owner_; }
+
+  // In a forked child: this copy no longer owns anything. Allocation fails,
+  // frees of the parent's blocks are counted no-ops.
+  void Detach() { detached_ = true; }
+  bool detached() const { return detached_; }
+
+ private:
+  friend class ThreadRegistry;
+
+  Pfn AllocateSlow(int order, PageType type, ThreadContext& thread) noexcept;
+  Pfn TryZones(int order, PageType type, ThreadContext& thread,
+               const MemsCopy& copy, bool min_mark) noexcept;
+  Pfn TakeFromZone(Zone& zone, uint32_t cpu, int order, PageType type,
+                   uint64_t mark, ThreadContext& thread) noexcept;
+  Pfn TakeDirect(Zone& zone, PagesetShared& pageset, int order, PageType type,
+                 uint64_t mark, ThreadContext& thread) noexcept;
+  uint32_t ZonelistStart(const MemsCopy& copy, const CpuEntry& cpu,
+                         ThreadContext& thread) noexcept;
+  // Gets back what other CPUs, the depot or uninitialised sections hold.
+  bool MakeAvailable(const MemsCopy& copy, ThreadContext& thread) noexcept;
+  FreeResult FreeSlow(Pfn pfn, int order, PageWord word,
+                      ThreadContext& thread) noexcept;
+  FreeResult CheckFree(Pfn pfn, int order, PageWord* word) const noexcept;
+  FreeResult Refuse(FreeResult why) noexcept;
+  FreeResult ChangeKind(Pfn pfn, int order, PageKind from, PageKind to)
+      noexcept;
+  void Fail(FailureReason why) noexcept;
+  void NoteTaken(Pfn pfn, int order, ThreadContext& thread) noexcept;
+  void NoteGiven(int order, ThreadContext& thread) noexcept;
+  void CountNuma(Zone& taken, Zone& preferred, const CpuEntry& cpu,
+                 bool interleaved) noexcept;
+
+  Segment& segment_;
+  const Mapping mapping_;
+  const ProcessOwner owner_;
+  ProcessSlot& slot_;
+  Shared64* const section_bits_;
+  bool detached_ = false;
+  ThreadRegistry threads_;
+};
+
+}  // namespace memtuned
+
+#endif  // MEMTUNED_CORE_ALLOCATOR_H_

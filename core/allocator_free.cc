@@ -1,0 +1,264 @@
+// SPDX-License-Identifier: Apache-2.0
+// The other half of the front door: free, offer, adopt, memory policy.
+#include "absl/strings/str_cat.h"
+#include "core/allocator.h"
+#include "core/mm/pageset.h"
+#include "core/slot_table.h"
+
+namespace memtuned {
+
+FreeResult Allocator::Free(Pfn pfn, int order) noexcept {
+  PageWord word(0);
+  const FreeResult check = CheckFree(pfn, order, &word);
+  if (MEMTUNED_UNLIKELY(check != FreeResult::kFreed)) return Refuse(check);
+  ThreadContext& thread = threads_.Current();
+  const uint32_t number = env::CurrentCpu();
+  if (MEMTUNED_UNLIKELY(number > kMaxCpuNumber || order > kCostlyOrder)) {
+    return FreeSlow(pfn, order, word, thread);
+  }
+  const CpuEntry& cpu = mapping_.cpu_table[number];
+  const uint32_t zone_number = LoadRelaxed(cpu.zone);
+  const ZoneShared& zone = mapping_.zones[zone_number];
+  PagesetShared& pageset = mapping_.pagesets[LoadRelaxed(cpu.pageset)];
+  const int list = ListOf(order, word.type());
+  const auto l = static_cast<size_t>(list);
+  const uint64_t glance = LoadRelaxed(pageset.top[l]);
+  const bool local =
+      LoadRelaxed(mapping_.sections[pfn.value >> kSectionShift].zone) ==
+      zone_number;
+  if (MEMTUNED_UNLIKELY(!local || TopChunk(glance) == kNoChunk ||
+                        TopCount(glance) >= kChunkBlocks ||
+                        !pageset.guard.TryLock(thread.owner))) {
+    return FreeSlow(pfn, order, word, thread);
+  }
+  const uint64_t top = LoadRelaxed(pageset.top[l]);
+  const uint32_t control = LoadRelaxed(zone.control);
+  if (MEMTUNED_UNLIKELY(TopChunk(top) == kNoChunk ||
+                        TopCount(top) >= kChunkBlocks ||
+                        control != pageset.seen)) {
+    pageset.guard.Unlock();
+    return FreeSlow(pfn, order, word, thread);
+  }
+  if (MEMTUNED_UNLIKELY(
+          !PushTop(mapping_, pageset, list, order, top, pfn, word))) {
+    pageset.guard.Unlock();
+    return Refuse(FreeResult::kNotAllocated);
+  }
+  const uint32_t count = LoadRelaxed(pageset.pages);
+  if (MEMTUNED_UNLIKELY(
+          count >= LoadRelaxed(pageset.high) ||
+          (order != 0 &&
+           pageset.free_count >= pageset.free_high_threshold))) {
+    // The policy has something to decide.
+    Pageset view(mapping_, segment_.zone(zone_number), pageset, thread);
+    view.AssertGuardHeld();
+    view.CommitFreeLocked(list, order);
+  } else {
+    NoteFree(pageset, count, pageset.batch, pageset.free_high_threshold,
+             pageset.free_count_cap, pageset.consecutive_only, order);
+    env::Charge(env::Cost::kPagesetOperation);
+  }
+  pageset.guard.Unlock();
+  NoteGiven(order, thread);
+  return FreeResult::kFreed;
+}
+
+inline void Allocator::NoteGiven(int order, ThreadContext& thread) noexcept {
+  if (MEMTUNED_LIKELY(thread.slot != nullptr)) {
+    Bump(thread.slot->given_pages, uint64_t{1} << order);
+  } else {
+    AtomicBump(slot_.retired_given_pages, uint64_t{1} << order);
+  }
+}
+
+// Looks at the block's word alone. Cost: one line, the one a free writes.
+inline FreeResult Allocator::CheckFree(Pfn pfn, int order,
+                                       PageWord* word) const noexcept {
+  if (MEMTUNED_UNLIKELY(detached_)) return FreeResult::kNotAttached;
+  if (MEMTUNED_UNLIKELY(
+          pfn.value >= mapping_.nr_pages ||
+          static_cast<unsigned>(order) > kMaxOrder ||
+          (pfn.value & ((1u << order) - 1)) != 0)) {
+    return FreeResult::kOutOfRange;
+  }
+  *word = PageWord(LoadRelaxed(mapping_.memmap[pfn.value].word));
+  if (MEMTUNED_LIKELY(word->Is(PageKind::kAllocated, order) &&
+                      word->ref() == owner_)) {
+    return FreeResult::kFreed;
+  }
+  if (word->kind() == PageKind::kOffered && word->ref() == owner_ &&
+      word->order() == order) {
+    // The owner may give an offer back without revoking it first.
+    return FreeResult::kFreed;
+  }
+  if (word->kind() != PageKind::kAllocated &&
+      word->kind() != PageKind::kOffered) {
+    return FreeResult::kNotAllocated;
+  }
+  if (word->ref() != owner_) return FreeResult::kForeign;
+  return FreeResult::kWrongOrder;
+}
+
+FreeResult Allocator::Refuse(FreeResult why) noexcept {
+  AtomicBump(segment_.header().refused_frees[static_cast<size_t>(why)]);
+  return why;
+}
+
+__attribute__((noinline)) FreeResult Allocator::FreeSlow(
+    Pfn pfn, int order, PageWord word, ThreadContext& thread) noexcept {
+  const uint32_t zone_number =
+      LoadRelaxed(mapping_.sections[pfn.value >> kSectionShift].zone);
+  const uint32_t number = env::CurrentCpu();
+  const CpuEntry& cpu =
+      mapping_.cpu_table[number > kMaxCpuNumber ? 0 : number];
+  PagesetShared* shared =
+      mapping_.PagesetOf(zone_number, LoadRelaxed(cpu.cpu));
+  if (shared == nullptr) return Refuse(FreeResult::kOutOfRange);
+  Zone& zone = segment_.zone(zone_number);
+  switch (Pageset(mapping_, zone, *shared, thread)
+              .GiveBlock(pfn, order, word)) {
+    case Pageset::Give::kGiven:
+      NoteGiven(order, thread);
+      return FreeResult::kFreed;
+    case Pageset::Give::kRefused:
+      return Refuse(FreeResult::kNotAllocated);
+    case Pageset::Give::kMissed:
+    case Pageset::Give::kNotCached:
+    case Pageset::Give::kNoChunk:
+      break;
+  }
+  zone.Lock(thread.owner);
+  // Claim the block first, so that two CPUs that free it cannot both win.
+  uint64_t expected = word.bits();
+  const bool ours = Exchange(
+      mapping_.page(pfn).word, expected,
+      word.With(PageKind::kCached, order, kNoChunk).bits());
+  if (ours) zone.GiveBlockLocked(pfn, order);
+  zone.Unlock(ours ? uint64_t{1} << order : 0);
+  if (!ours) return Refuse(FreeResult::kNotAllocated);
+  AtomicBump(shared->direct_frees[static_cast<size_t>(order)]);
+  NoteGiven(order, thread);
+  return FreeResult::kFreed;
+}
+
+size_t Allocator::FreeBulk(int order, std::span<const Pfn> blocks) noexcept {
+  size_t freed = 0;
+  for (Pfn pfn : blocks) {
+    freed += Free(pfn, order) == FreeResult::kFreed ? 1 : 0;
+  }
+  return freed;
+}
+
+FreeResult Allocator::Offer(Pfn pfn, int order, ProcessOwner target) noexcept {
+  PageWord word(0);
+  const FreeResult check = CheckFree(pfn, order, &word);
+  if (check != FreeResult::kFreed) return Refuse(check);
+  if (word.kind() != PageKind::kAllocated) {
+    return Refuse(FreeResult::kNotAllocated);
+  }
+  Page& page = mapping_.page(pfn);
+  Store(page.next, target);
+  uint64_t expected = word.bits();
+  // The next generation: an adopter that read an earlier offer of this block
+  // to somebody else cannot win with it.
+  const uint64_t offered =
+      word.NextGeneration().With(PageKind::kOffered, order, owner_).bits();
+  return Exchange(page.word, expected, offered)
+             ? FreeResult::kFreed
+             : Refuse(FreeResult::kNotAllocated);
+}
+
+FreeResult Allocator::Revoke(Pfn pfn, int order) noexcept {
+  PageWord word(0);
+  const FreeResult check = CheckFree(pfn, order, &word);
+  if (check != FreeResult::kFreed) return Refuse(check);
+  if (word.kind() != PageKind::kOffered) {
+    return Refuse(FreeResult::kNotAllocated);
+  }
+  uint64_t expected = word.bits();
+  const uint64_t mine = word.NextGeneration()
+                            .With(PageKind::kAllocated, order, owner_)
+                            .bits();
+  return Exchange(mapping_.page(pfn).word, expected, mine)
+             ? FreeResult::kFreed
+             : Refuse(FreeResult::kNotAllocated);
+}
+
+FreeResult Allocator::Adopt(Pfn pfn, int order) noexcept {
+  if (detached_) return Refuse(FreeResult::kNotAttached);
+  if (pfn.value >= mapping_.nr_pages || order < 0 || order > kMaxOrder ||
+      (pfn.value & ((1u << order) - 1)) != 0) {
+    return Refuse(FreeResult::kOutOfRange);
+  }
+  Page& page = mapping_.page(pfn);
+  // Acquire: what the offerer wrote into the block is visible after this.
+  const PageWord word(Load(page.word));
+  if (word.kind() != PageKind::kOffered) {
+    return Refuse(FreeResult::kNotAllocated);
+  }
+  if (word.order() != order) return Refuse(FreeResult::kWrongOrder);
+  const uint32_t target = Load(page.next);
+  if (target != 0 && target != owner_) return Refuse(FreeResult::kForeign);
+  uint64_t expected = word.bits();
+  const uint64_t mine =
+      word.With(PageKind::kAllocated, order, owner_).bits();
+  if (!Exchange(page.word, expected, mine)) {
+    return Refuse(FreeResult::kNotAllocated);
+  }
+  ThreadContext& thread = threads_.Current();
+  NoteTaken(pfn, order, thread);
+  // The offerer no longer holds it.
+  if (ProcessSlot* from = FindProcessSlot(segment_, word.ref())) {
+    AtomicBump(from->retired_given_pages, uint64_t{1} << order);
+  }
+  return FreeResult::kFreed;
+}
+
+FreeResult Allocator::FreeAdopted(Pfn pfn, int order) noexcept {
+  const FreeResult adopted = Adopt(pfn, order);
+  return adopted == FreeResult::kFreed ? Free(pfn, order) : adopted;
+}
+
+FreeResult Allocator::SetLabel(Pfn pfn, int order, uint8_t label) noexcept {
+  PageWord word(0);
+  const FreeResult check = CheckFree(pfn, order, &word);
+  if (check != FreeResult::kFreed) return Refuse(check);
+  Page& page = mapping_.page(pfn);
+  Store(page.prev, uint32_t{label});
+  uint64_t expected = word.bits();
+  return Exchange(page.word, expected, word.WithLabel().bits())
+             ? FreeResult::kFreed
+             : Refuse(FreeResult::kNotAllocated);
+}
+
+absl::Status Allocator::SetMemoryPolicy(MemoryPolicy policy,
+                                        const NodeMask& nodes) {
+  if (detached_) return absl::FailedPreconditionError("not attached");
+  NodeMask with_memory;
+  for (uint32_t i = 0; i < mapping_.nr_nodes; ++i) {
+    if (segment_.nodes()[i].zone != kNil) {
+      with_memory.Set(static_cast<int>(segment_.nodes()[i].os_index));
+    }
+  }
+  SegmentHeader& header = segment_.header();
+  header.tuning_lock.Lock(threads_.Current().owner);
+  MemsAllowed& mems = slot_.mems;
+  const NodeMask usable = with_memory & mems.cpuset;
+  const bool names_nodes = policy != MemoryPolicy::kLocal;
+  if (names_nodes && !usable.Intersects(nodes)) {
+    header.tuning_lock.Unlock();
+    return absl::InvalidArgumentError(
+        "memory policy: none of its nodes has memory of this pool that the "
+        "process may use");
+  }
+  mems.requested =
+      policy == MemoryPolicy::kBind ? nodes : NodeMask::All();
+  const NodeMask chosen = usable & nodes;
+  WriteMemsAllowed(mems, mems.cpuset & mems.requested, policy,
+                   names_nodes ? chosen : NodeMask(),
+                   names_nodes ? static_cast<uint32_t>(chosen.First()) : 0);
+  header.tuning_lock.Unlock();
+  return absl::OkStatus();
+}
+
+}  // namespace memtuned

@@ -1,0 +1,47 @@
+// SPDX-License-Identifier: Apache-2.0
+// Env on the real machine. Everything here is inline and, but for SpinPause
+// and NowNs, free of system calls. Floor 0.
+#ifndef MEMTUNED_CORE_BASE_ENV_LIVE_H_
+#define MEMTUNED_CORE_BASE_ENV_LIVE_H_
+
+#include <sched.h>
+#include <sys/rseq.h>
+#include <time.h>
+
+#include <cstdint>
+
+#include "core/base/env_cost.h"
+
+namespace memtuned::env {
+
+// sched_getcpu(), for threads without a registered rseq area.
+uint32_t CurrentCpuSlow();
+
+// Cost: one load from the rseq area, which the kernel keeps current
+// (sched_getcpu() takes 2.5 ns more).
+inline uint32_t CurrentCpu() {
+  const auto* area = reinterpret_cast<const volatile struct rseq*>(
+      static_cast<const char*>(__builtin_thread_pointer()) + __rseq_offset);
+  const auto cpu = static_cast<int32_t>(area->cpu_id);
+  if (__builtin_expect(cpu < 0, 0)) return CurrentCpuSlow();
+  return static_cast<uint32_t>(cpu);
+}
+
+inline uint64_t NowNs() {
+  timespec now;
+  clock_gettime(CLOCK_MONOTONIC, &now);
+  return static_cast<uint64_t>(now.tv_sec) * 1000000000u +
+         static_cast<uint64_t>(now.tv_nsec);
+}
+
+// Spins first, then gives the CPU away: the holder may be preempted, and a
+// FIFO queue would convoy behind it.
+void SpinPause(int round);
+
+inline void LockEdge(const void*) {}
+inline void SharedStore() {}
+inline void Charge(Cost) {}
+
+}  // namespace memtuned::env
+
+#endif  // MEMTUNED_CORE_BASE_ENV_LIVE_H_

@@ -1,0 +1,78 @@
+// SPDX-License-Identifier: Apache-2.0
+// mems_allowed: the nodes a process may allocate from, and its memory policy.
+// Two copies under one {sequence, index} word: the writer fills the idle copy
+// and flips the word with one store. There is no odd state in which a killed
+// writer could leave readers waiting. A reader keeps the word as its cookie;
+// an allocation that succeeds never looks at it again, one that would fail
+// compares it and starts over when it moved. Floor 1.
+#ifndef MEMTUNED_CORE_MM_CPUSET_H_
+#define MEMTUNED_CORE_MM_CPUSET_H_
+
+#include <array>
+#include <cstdint>
+
+#include "core/base/node_mask.h"
+#include "core/base/shm.h"
+
+namespace memtuned {
+
+enum class MemoryPolicy : uint32_t {
+  kLocal = 0,       // the running CPU's node first, then by distance
+  kBind = 1,        // only the given nodes
+  kPreferred = 2,   // the given node first, then by distance from it
+  kInterleave = 3,  // the given nodes in turn
+};
+inline constexpr int kNumMemoryPolicies = 4;
+
+// One copy. Words are atomics: a reader may look while the copy after next is
+// being written; what it then sees is settled by the cookie.
+struct MemsCopy {
+  std::array<Shared64, NodeMask::kWords> allowed;  // nodes walked
+  std::array<Shared64, NodeMask::kWords> policy_nodes;
+  Shared32 policy;
+  Shared32 preferred;  // os index, kPreferred only
+};
+
+struct MemsAllowed {
+  Shared32 word;  // sequence << 1 | index of the copy in force
+  uint32_t reserved;
+  std::array<MemsCopy, 2> copies;
+  // What was asked for, before it was narrowed; under the tuning lock.
+  NodeMask cpuset;        // by the operator
+  NodeMask requested;     // by the process, with its policy
+};
+
+using MemsCookie = uint32_t;
+
+// A consistent-enough view: the copy in force when the cookie was taken.
+inline MemsCookie ReadMemsAllowedBegin(const MemsAllowed& mems) {
+  // Pairs with the release in WriteMemsAllowed.
+  return Load(mems.word);
+}
+inline const MemsCopy& CopyOf(const MemsAllowed& mems, MemsCookie cookie) {
+  return mems.copies[cookie & 1];
+}
+// Returns: true when the mask changed since the cookie was taken, so that a
+// would-be failure must be tried again.
+inline bool ReadMemsAllowedRetry(const MemsAllowed& mems, MemsCookie cookie) {
+  return Load(mems.word) != cookie;
+}
+
+inline bool Allows(const MemsCopy& copy, uint32_t node) {
+  return (LoadRelaxed(copy.allowed[node / 64]) >> (node % 64) & 1) != 0;
+}
+inline bool PolicyNames(const MemsCopy& copy, uint32_t node) {
+  return (LoadRelaxed(copy.policy_nodes[node / 64]) >> (node % 64) & 1) != 0;
+}
+
+// Publishes a new mask and policy.
+// REQUIRES: one writer at a time (the tuning lock).
+void WriteMemsAllowed(MemsAllowed& mems, const NodeMask& allowed,
+                      MemoryPolicy policy, const NodeMask& policy_nodes,
+                      uint32_t preferred);
+
+NodeMask AllowedMask(const MemsAllowed& mems);
+
+}  // namespace memtuned
+
+#endif  // MEMTUNED_CORE_MM_CPUSET_H_

@@ -1,0 +1,186 @@
+// SPDX-License-Identifier: Apache-2.0
+// Where the parts of a segment lie in this process: plain pointers, computed
+// once from the header's sizes (core/segment.cc). The structs of the parts
+// that have no header of their own are here too. Floor 1.
+#ifndef MEMTUNED_CORE_MM_MAPPING_H_
+#define MEMTUNED_CORE_MM_MAPPING_H_
+
+#include <array>
+#include <cstdint>
+
+#include "core/base/pfn.h"
+#include "core/base/shm.h"
+#include "core/base/shm_lock.h"
+#include "core/base/topology.h"
+#include "core/mm/chunk.h"
+#include "core/mm/page.h"
+#include "core/mm/pageset_policy.h"
+#include "core/mm/section.h"
+#include "core/mm/slots.h"
+
+namespace memtuned {
+
+enum class ZoneKind : uint32_t { kNormal = 0, kMovable = 1 };
+const char* ZoneKindName(ZoneKind kind);
+
+// A change of free areas that is under way: the area of 1,024 pages it
+// touches and the counts before. Stored area last, cleared first; whoever
+// takes the lock over from a dead holder rebuilds that area from the words.
+struct ZoneIntent {
+  Shared32 area;  // number in the pool, kNil: none
+  Shared32 area_free;
+  Shared64 zone_free;
+};
+
+// Bits of ZoneShared::control below the sequence.
+inline constexpr uint32_t kZoneReclaimActive = 1;
+inline constexpr uint32_t kZoneBelowHigh = 2;
+inline constexpr uint32_t kZoneFlags = 3;
+inline constexpr uint32_t kZoneSequenceStep = 4;
+
+// One zone's state. The lock and everything in its block is written under the
+// lock; published limits are written under the tuning lock and read by
+// anybody, each field once per operation.
+struct ZoneShared {
+  // Constant after creation.
+  uint32_t number, node, node_index;
+  ZoneKind kind;
+  uint32_t first_section, nr_sections;
+  uint64_t present_pages;
+  uint32_t cpus_of_node;  // own CPUs of the node, may be 0
+  uint32_t map_words;     // words of one section map, tops excluded
+  uint64_t map_start;     // first word in Mapping::section_maps
+
+  // Published. `control` is sequence | flags: one comparison tells a pageset
+  // that its copy of the limits is current and no zone condition is on.
+  alignas(64) Shared32 control;
+  Shared32 policy, batch, high_min, high_max, free_high_threshold, scale_max;
+  Shared32 chunked_flush;
+  Shared64 depot_max_pages;
+  Shared64 watermark_min, watermark_low, watermark_high, watermark_promo;
+  Shared64 watermark_boost;
+
+  alignas(64) ShmLock<LockRank::kZone> lock;
+  Shared32 degraded;
+  ZoneIntent intent;
+  Shared64 free_pages;     // blocks and pristine sections
+  Shared64 managed_pages;  // grows with each section initialised
+  LockCounters lock_counters;
+  Shared64 hold_pages_max;
+  std::array<std::array<Shared64, kNumOrders>, kNumPageTypes> free_blocks;
+  Shared32 nr_pristine;  // pristine sections
+
+  // Depot: full chunks between pagesets and free areas, outside the lock.
+  alignas(64) Shared64 depot_pages;
+  Shared64 depot_pushes, depot_pops;
+  std::array<ChunkStack, kNumLists> depot;
+
+  // CPUs whose pageset of this zone was ever used.
+  std::array<Shared64, (kMaxCpuNumber + 1) / 64> used_cpus;
+};
+
+// Counters a pageset's holder writes; see core/stats.h for their meaning.
+inline constexpr int kNumFlushCauses = 4;
+inline constexpr int kNumNumaEvents = 6;
+
+struct PagesetList {
+  Shared32 spare;      // a second chunk, full or not, or kNoChunk
+  Shared32 hot, cold;  // deque of further chunks, or kNoChunk
+  Shared32 nr_deque;
+};
+
+// One CPU's pageset of one zone. All zero: empty, never used.
+struct alignas(64) PagesetShared {
+  ShmLock<LockRank::kPageset> guard;
+  Shared32 pages;  // held, all lists; written under guard
+  Shared32 high;   // floating, clamped lazily; written under guard
+  // Under guard: policy state, and a copy of the limits as of `seen`.
+  uint32_t free_count;
+  uint32_t seen;  // ZoneShared::control when the copy was made, no flags
+  uint32_t batch;
+  uint32_t free_high_threshold;
+  uint32_t free_count_cap;
+  uint8_t alloc_factor;
+  bool previous_free_was_high_order;
+  bool large_cache;
+  bool consecutive_only;
+  uint8_t policy;
+  uint8_t reserved[3];
+  // The loaded chunk of each list and its count in one word: chunk | count
+  // << 32; kNoChunk with count 0 when there is none. Under guard.
+  std::array<Shared64, kNumLists> top;
+  // Operations by order slot. Under guard.
+  std::array<Shared64, kNumOrderSlots> allocations;
+  std::array<Shared64, kNumOrderSlots> frees;
+
+  alignas(64) std::array<PagesetList, kNumLists> lists;
+  Shared64 refills, refilled_pages;
+  std::array<Shared64, kNumFlushCauses> flushes, flushed_pages;
+  // Written without the guard, by whoever runs on the CPU.
+  Shared64 trylock_misses;
+  std::array<Shared64, kNumOrders> direct_allocations, direct_frees;
+  // Allocations from this zone: hit and local are derived (allocations minus
+  // miss, minus other); foreign is counted on the zone that was preferred.
+  Shared64 numa_miss, numa_foreign, numa_other, numa_interleave;
+};
+
+constexpr uint64_t TopWord(uint32_t chunk, uint32_t count) {
+  return chunk | static_cast<uint64_t>(count) << 32;
+}
+constexpr uint32_t TopChunk(uint64_t top) {
+  return static_cast<uint32_t>(top);
+}
+constexpr uint32_t TopCount(uint64_t top) {
+  return static_cast<uint32_t>(top >> 32);
+}
+inline constexpr uint64_t kNoTop = TopWord(kNoChunk, 0);
+
+// What CPU number N of this machine is in the pool's topology. On a simulated
+// topology live CPUs are spread over its nodes' CPUs.
+struct CpuEntry {
+  Shared32 cpu;      // number in the pool, below nr_cpus
+  Shared32 node;     // os index of its home node, which has memory
+  Shared32 zone;     // that node's first zone for ordinary pages
+  Shared32 pageset;  // that zone's pageset of this CPU
+};
+
+// Per-process pointers and sizes. Copied freely.
+struct Mapping {
+  char* base = nullptr;
+  ZoneShared* zones = nullptr;
+  PagesetShared* pagesets = nullptr;  // zone-major: zone * nr_cpus + cpu
+  Chunk* chunks = nullptr;
+  ChunkStack* empty_chunks = nullptr;
+  Shared32* fresh_chunks = nullptr;  // chunks ever handed out
+  ProcessSlot* processes = nullptr;
+  ThreadSlot* threads = nullptr;
+  Shared64* process_sections = nullptr;  // words_of_sections a process
+  Section* sections = nullptr;
+  SectionFreeAreas* free_areas = nullptr;  // one a section
+  Shared64* section_maps = nullptr;        // see ZoneMaps
+  Page* memmap = nullptr;
+  CpuEntry* cpu_table = nullptr;  // kMaxCpuNumber + 1 entries
+  Shared64* online_cpus = nullptr;
+  uint16_t* zonelists = nullptr;  // nr_zones numbers a node
+  uint32_t nr_zones = 0, nr_nodes = 0, nr_cpus = 0, nr_chunks = 0;
+  uint32_t nr_sections = 0, nr_pages = 0;
+  uint32_t nr_processes = 0, nr_threads = 0;
+  // A CPU's share of the last-level cache; large_cache compares it.
+  uint64_t llc_pages_per_cpu = 0;
+
+  uint32_t words_of_sections() const { return (nr_sections + 63) / 64; }
+  Page& page(Pfn pfn) const { return memmap[pfn.value]; }
+  // Bounds-checked: for numbers that come out of the segment.
+  PagesetShared* PagesetOf(uint32_t zone, uint32_t cpu) const {
+    return zone < nr_zones && cpu < nr_cpus
+               ? &pagesets[size_t{zone} * nr_cpus + cpu]
+               : nullptr;
+  }
+  uint32_t NumberOf(const PagesetShared& pageset) const {
+    return static_cast<uint32_t>(&pageset - pagesets);
+  }
+};
+
+}  // namespace memtuned
+
+#endif  // MEMTUNED_CORE_MM_MAPPING_H_

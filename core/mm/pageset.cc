@@ -1,0 +1,309 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "core/mm/pageset.h"
+
+#include <algorithm>
+
+namespace memtuned {
+
+void Pageset::SyncLimitsLocked() {
+  // Pairs with the release in Zone::PublishLimits.
+  const uint32_t control = Load(zone_->shared().control) & ~kZoneFlags;
+  if (control == p_->seen) return;
+  MarkUsed();
+  const PagesetLimits limits = zone_->LimitsNow();
+  p_->batch = limits.batch;
+  p_->policy = static_cast<uint8_t>(limits.policy);
+  p_->free_count_cap = FreeCountCap(limits);
+  p_->free_high_threshold = FreeHighThreshold(limits, LoadRelaxed(p_->high));
+  p_->consecutive_only = ConsecutiveOnly(limits.policy);
+  p_->large_cache =
+      mapping_->llc_pages_per_cpu > 3 * uint64_t{limits.batch};
+  p_->seen = control;
+}
+
+void Pageset::MarkUsed() {
+  const uint32_t cpu = mapping_->NumberOf(*p_) % mapping_->nr_cpus;
+  Shared64& word = zone_->shared().used_cpus[cpu / 64];
+  const uint64_t bit = 1ull << (cpu % 64);
+  if ((LoadRelaxed(word) & bit) == 0) word.fetch_or(bit);
+}
+
+PolicyState Pageset::StateLocked() const {
+  PolicyState state;
+  state.count = LoadRelaxed(p_->pages);
+  state.high = LoadRelaxed(p_->high);
+  state.free_count = p_->free_count;
+  state.alloc_factor = p_->alloc_factor;
+  state.previous_free_was_high_order = p_->previous_free_was_high_order;
+  state.large_cache = p_->large_cache;
+  return state;
+}
+
+void Pageset::StoreStateLocked(const PolicyState& state) {
+  p_->free_count = state.free_count;
+  p_->alloc_factor = state.alloc_factor;
+  if (state.high == LoadRelaxed(p_->high)) return;
+  p_->high.store(state.high, std::memory_order_relaxed);
+  p_->free_high_threshold = FreeHighThreshold(zone_->LimitsNow(), state.high);
+}
+
+ZoneConditions Pageset::Conditions() const {
+  const uint32_t flags = LoadRelaxed(zone_->shared().control);
+  return ZoneConditions{(flags & kZoneReclaimActive) != 0,
+                        (flags & kZoneBelowHigh) != 0};
+}
+
+Pageset::Take Pageset::TakeBlocks(int order, PageType type,
+                                  uint64_t mark_pages, Pfn* out,
+                                  uint32_t want, uint32_t* taken) {
+  *taken = 0;
+  const int slot = OrderSlot(order);
+  if (slot < 0 || !PolicyCaches(zone_->LimitsNow().policy, order)) {
+    return Take::kNotCached;
+  }
+  if (!p_->guard.TryLock(thread_->owner)) {
+    AtomicBump(p_->trylock_misses);
+    return Take::kMissed;
+  }
+  SyncLimitsLocked();
+  const int list = ListOf(slot, type);
+  const auto l = static_cast<size_t>(list);
+  Take result = Take::kTaken;
+  uint32_t n = 0;
+  while (n < want) {
+    if (TopCount(LoadRelaxed(p_->top[l])) == 0 && !RotateInLocked(list) &&
+        !LoadFromDepotLocked(list)) {
+      bool below = false;
+      if (!RefillLocked(list, mark_pages, &below)) {
+        result = below ? Take::kBelowMark : Take::kEmpty;
+        break;
+      }
+    }
+    out[n++] = PopTop(*mapping_, *p_, list, order, LoadRelaxed(p_->top[l]),
+                      thread_->process);
+    Bump(p_->allocations[static_cast<size_t>(slot)]);
+    // A bulk allocation leaves free_count alone, as in the kernel.
+    if (want == 1) p_->free_count >>= 1;
+    env::Charge(env::Cost::kPagesetOperation);
+  }
+  p_->guard.Unlock();
+  *taken = n;
+  return n > 0 ? Take::kTaken : result;
+}
+
+bool Pageset::RotateInLocked(int list) {
+  const auto l = static_cast<size_t>(list);
+  const uint64_t top = LoadRelaxed(p_->top[l]);
+  const uint32_t empty = TopChunk(top);
+  const uint32_t spare = LoadRelaxed(p_->lists[l].spare);
+  uint32_t next = kNoChunk;
+  if (spare != kNoChunk && LoadRelaxed(mapping_->chunks[spare].count) > 0) {
+    next = spare;
+    Store(p_->lists[l].spare, empty);
+    if (empty != kNoChunk) Store(mapping_->chunks[empty].count, 0u);
+  } else {
+    next = PopHotLocked(list);
+    if (next == kNoChunk) return false;
+    if (empty != kNoChunk) {
+      Store(mapping_->chunks[empty].count, 0u);
+      if (spare == kNoChunk) {
+        Store(p_->lists[l].spare, empty);
+      } else {
+        chunks_.MarkThread(empty, list);
+        chunks_.GiveEmpty(empty);
+      }
+    }
+  }
+  Store(p_->top[l], TopWord(next, LoadRelaxed(mapping_->chunks[next].count)));
+  return true;
+}
+
+bool Pageset::LoadFromDepotLocked(int list) {
+  if (p_->policy != static_cast<uint8_t>(PagesetPolicy::kMemtuned)) {
+    return false;
+  }
+  const uint32_t chunk = chunks_.DepotPop(zone_->shared(), list);
+  if (chunk == kNoChunk) return false;
+  const auto l = static_cast<size_t>(list);
+  const uint32_t empty = TopChunk(LoadRelaxed(p_->top[l]));
+  if (empty != kNoChunk) {
+    Store(mapping_->chunks[empty].count, 0u);
+    if (LoadRelaxed(p_->lists[l].spare) == kNoChunk) {
+      Store(p_->lists[l].spare, empty);
+    } else {
+      chunks_.MarkThread(empty, list);
+      chunks_.GiveEmpty(empty);
+    }
+  }
+  const uint32_t count = LoadRelaxed(mapping_->chunks[chunk].count);
+  MarkPageset(list, chunk);
+  Store(p_->top[l], TopWord(chunk, count));
+  AddPages(int64_t{count} << ListOrder(list));
+  return true;
+}
+
+bool Pageset::RefillLocked(int list, uint64_t mark_pages, bool* below) {
+  const int order = ListOrder(list);
+  ZoneShared& z = zone_->shared();
+  if (!zone_->Above(order, mark_pages)) {
+    *below = true;
+    return false;
+  }
+  if ((LoadRelaxed(z.control) & kZoneBelowHigh) == 0 &&
+      zone_->FreePages() < LoadRelaxed(z.watermark_high)) {
+    zone_->SetFlag(kZoneBelowHigh);
+  }
+  const PagesetLimits limits = zone_->LimitsNow();
+  PolicyState state = StateLocked();
+  const uint32_t blocks = RefillBlocks(limits, Conditions(), order, state);
+  StoreStateLocked(state);
+  return FillChunksLocked(list, blocks,
+                          limits.policy != PagesetPolicy::kMemtuned) > 0;
+}
+
+uint32_t Pageset::FillUnderOneHoldLocked(int list,
+                                         std::span<const uint32_t> chunks,
+                                         uint32_t blocks) {
+  const int order = ListOrder(list);
+  uint32_t filled = 0;
+  zone_->Lock(thread_->owner);
+  for (uint32_t chunk : chunks) {
+    const uint32_t want = std::min(blocks - filled, kChunkBlocks);
+    const uint32_t got =
+        zone_->FillChunkLocked(chunk, order, ListType(list), want);
+    filled += got;
+    if (got < want) break;
+  }
+  zone_->Unlock(uint64_t{filled} << order);
+  if (filled > 0) Bump(p_->refills);
+  return filled;
+}
+
+uint32_t Pageset::FillChunksLocked(int list, uint32_t blocks, bool one_hold) {
+  constexpr uint32_t kMostChunks = 256;
+  const auto l = static_cast<size_t>(list);
+  const int order = ListOrder(list);
+  uint32_t chunk_numbers[kMostChunks];
+  uint32_t nr_chunks = 0;
+  const uint32_t wanted =
+      std::min((blocks + kChunkBlocks - 1) / kChunkBlocks, kMostChunks);
+  const uint32_t loaded = TopChunk(LoadRelaxed(p_->top[l]));
+  if (loaded != kNoChunk) {
+    Store(mapping_->chunks[loaded].count, 0u);
+    chunks_.MarkThread(loaded, list);
+    Store(p_->top[l], kNoTop);
+    chunk_numbers[nr_chunks++] = loaded;
+  }
+  while (nr_chunks < wanted) {
+    const uint32_t chunk = chunks_.TakeEmpty(list);
+    if (chunk == kNoChunk) break;
+    Store(mapping_->chunks[chunk].count, 0u);
+    chunk_numbers[nr_chunks++] = chunk;
+  }
+  uint32_t filled = 0;
+  if (one_hold) {
+    filled = FillUnderOneHoldLocked(list, {chunk_numbers, nr_chunks}, blocks);
+  } else {
+    for (uint32_t i = 0; i < nr_chunks; ++i) {
+      const uint32_t want = std::min(blocks - filled, kChunkBlocks);
+      const uint32_t got =
+          FillUnderOneHoldLocked(list, {&chunk_numbers[i], 1}, want);
+      filled += got;
+      if (got < want) break;
+    }
+  }
+  Bump(p_->refilled_pages, uint64_t{filled} << order);
+  AddPages(int64_t{filled} << order);
+  for (uint32_t i = 0; i < nr_chunks; ++i) {
+    const uint32_t chunk = chunk_numbers[i];
+    const uint32_t count = LoadRelaxed(mapping_->chunks[chunk].count);
+    if (i == 0) {
+      MarkPageset(list, chunk);
+      Store(p_->top[l], TopWord(chunk, count));
+    } else if (count > 0) {
+      PushColdLocked(list, chunk);
+    } else {
+      chunks_.GiveEmpty(chunk);
+    }
+  }
+  return filled;
+}
+
+void Pageset::MarkPageset(int list, uint32_t chunk) {
+  Store(mapping_->chunks[chunk].word,
+        ChunkWord(ChunkPlace::kPageset, list, mapping_->NumberOf(*p_)));
+}
+
+bool Pageset::MakeRoomLocked(int list) {
+  const auto l = static_cast<size_t>(list);
+  PagesetList& rest = p_->lists[l];
+  const uint64_t top = LoadRelaxed(p_->top[l]);
+  const uint32_t loaded = TopChunk(top);
+  if (loaded != kNoChunk && TopCount(top) < kChunkBlocks) return true;
+  const uint32_t spare = LoadRelaxed(rest.spare);
+  if (loaded != kNoChunk) {
+    Store(mapping_->chunks[loaded].count, TopCount(top));
+  }
+  if (spare != kNoChunk &&
+      LoadRelaxed(mapping_->chunks[spare].count) < kChunkBlocks) {
+    Store(p_->top[l],
+          TopWord(spare, LoadRelaxed(mapping_->chunks[spare].count)));
+    Store(rest.spare, loaded);
+    return true;
+  }
+  const uint32_t fresh = chunks_.TakeEmpty(list);
+  if (fresh == kNoChunk) return false;
+  Store(mapping_->chunks[fresh].count, 0u);
+  if (spare != kNoChunk) PushHotLocked(list, spare);
+  Store(rest.spare, loaded);
+  MarkPageset(list, fresh);
+  Store(p_->top[l], TopWord(fresh, 0));
+  return true;
+}
+
+Pageset::Give Pageset::GiveBlock(Pfn pfn, int order, PageWord word) {
+  const int slot = OrderSlot(order);
+  if (slot < 0 || !PolicyCaches(zone_->LimitsNow().policy, order)) {
+    return Give::kNotCached;
+  }
+  if (!p_->guard.TryLock(thread_->owner)) {
+    AtomicBump(p_->trylock_misses);
+    return Give::kMissed;
+  }
+  const int list = ListOf(slot, word.type());
+  const auto l = static_cast<size_t>(list);
+  if (!MakeRoomLocked(list)) {
+    p_->guard.Unlock();
+    return Give::kNoChunk;
+  }
+  const uint64_t top = LoadRelaxed(p_->top[l]);
+  if (!PushTop(*mapping_, *p_, list, order, top, pfn, word)) {
+    p_->guard.Unlock();
+    return Give::kRefused;
+  }
+  CommitFreeLocked(list, order);
+  p_->guard.Unlock();
+  return Give::kGiven;
+}
+
+void Pageset::CommitFreeLocked(int list, int order) {
+  SyncLimitsLocked();
+  PolicyState state = StateLocked();
+  const bool free_high =
+      NoteFree(state, state.count, p_->batch, p_->free_high_threshold,
+               p_->free_count_cap, p_->consecutive_only, order);
+  p_->previous_free_was_high_order = state.previous_free_was_high_order;
+  const FlushDecision decision =
+      DecideFlush(zone_->LimitsNow(), Conditions(), free_high, state);
+  StoreStateLocked(state);
+  env::Charge(env::Cost::kPagesetOperation);
+  if (decision.pages == 0) return;
+  FlushLocked(list, decision);
+  ZoneShared& z = zone_->shared();
+  if ((LoadRelaxed(z.control) & kZoneBelowHigh) != 0 &&
+      zone_->FreePages() >= LoadRelaxed(z.watermark_high)) {
+    zone_->ClearFlag(kZoneBelowHigh);
+  }
+}
+
+}  // namespace memtuned

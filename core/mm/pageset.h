@@ -1,0 +1,183 @@
+// SPDX-License-Identifier: Apache-2.0
+// One CPU's stock of free pages of one zone, shared by all processes that run
+// on that CPU. Lets most allocations skip the zone lock: take pops from the
+// loaded chunk of the list, give pushes to it.
+//
+//   list = loaded chunk + spare chunk + deque of further chunks (coldest last)
+//
+// Invariants, while the guard is free: PagesetShared::pages is the number of
+// pages in all its chunks; every block in them is marked cached in its chunk;
+// each of its chunks says place kPageset with this pageset's number.
+// Thread safety: under the guard, which is taken by trylock; a miss goes to
+// the zone and never waits. Floor 1.
+#ifndef MEMTUNED_CORE_MM_PAGESET_H_
+#define MEMTUNED_CORE_MM_PAGESET_H_
+
+#include <cstdint>
+#include <span>
+
+#include "core/mm/chunk_pool.h"
+#include "core/mm/mapping.h"
+#include "core/mm/pageset_policy.h"
+#include "core/mm/zone.h"
+
+namespace memtuned {
+
+enum class FlushReason { kHigh = 0, kFreeHigh = 1, kDrain = 2, kDecay = 3 };
+
+// Pops the top block of a list and makes it the caller's.
+// REQUIRES: the guard, and TopCount(top) != 0.
+// Cost: three lines of memory; one store commits.
+inline Pfn PopTop(const Mapping& mapping, PagesetShared& pageset, int list,
+                  int order, uint64_t top, ProcessOwner owner)
+    REQUIRES(pageset.guard) {
+  const auto l = static_cast<size_t>(list);
+  const uint32_t count = TopCount(top) - 1;
+  Chunk& chunk = mapping.chunks[TopChunk(top)];
+  const Pfn pfn{chunk.items[count].load(std::memory_order_relaxed)};
+  Page& page = mapping.memmap[pfn.value];
+  const PageWord word(LoadRelaxed(page.word));
+  if (MEMTUNED_LIKELY(count > 0)) {
+    // The page after this one is about to be wanted.
+    __builtin_prefetch(
+        &mapping.memmap[LoadRelaxed(chunk.items[count - 1])], 1);
+  }
+  Store(page.word, word.With(PageKind::kAllocated, order, owner).bits());
+  Store(pageset.top[l], top - (uint64_t{1} << 32));
+  pageset.pages.store(LoadRelaxed(pageset.pages) - (1u << order),
+                      std::memory_order_relaxed);
+  return pfn;
+}
+
+// Pushes a block that its owner gives back. The compare and swap makes sure
+// that of two CPUs that free the same block only one wins.
+// REQUIRES: the guard; a loaded chunk with room; `word` is the block's word
+// as it was checked.
+// Returns: false, and nothing changed, when the word moved meanwhile.
+inline bool PushTop(const Mapping& mapping, PagesetShared& pageset, int list,
+                    int order, uint64_t top, Pfn pfn, PageWord word)
+    REQUIRES(pageset.guard) {
+  const auto l = static_cast<size_t>(list);
+  const uint32_t number = TopChunk(top);
+  Store(mapping.chunks[number].items[TopCount(top)], pfn.value);
+  // The array covers the block before its word says so.
+  Store(pageset.top[l], top + (uint64_t{1} << 32));
+  uint64_t expected = word.bits();
+  const uint64_t cached =
+      word.NextGeneration().With(PageKind::kCached, order, number).bits();
+  if (MEMTUNED_UNLIKELY(
+          !Exchange(mapping.memmap[pfn.value].word, expected, cached))) {
+    Store(pageset.top[l], top);
+    return false;
+  }
+  pageset.pages.store(LoadRelaxed(pageset.pages) + (1u << order),
+                      std::memory_order_relaxed);
+  Bump(pageset.frees[l / kNumPageTypes]);
+  return true;
+}
+
+// A view of one pageset for one operation of one thread.
+class Pageset {
+ public:
+  Pageset(const Mapping& mapping, Zone& zone, PagesetShared& shared,
+          ThreadContext& thread)
+      : mapping_(&mapping),
+        zone_(&zone),
+        p_(&shared),
+        thread_(&thread),
+        chunks_(mapping, thread) {}
+
+  enum class Take {
+    kTaken,
+    kMissed,     // somebody else holds the guard
+    kBelowMark,  // empty, and the zone is at its watermark
+    kEmpty,      // empty, and the zone has nothing of this order
+    kNotCached,  // this policy keeps no pageset for the order
+  };
+  // Takes up to `want` blocks (one if `bulk` is false), refilling from depot
+  // and zone when empty.
+  // Takes: the guard by trylock, then the zone lock on refill.
+  // Returns: kTaken with *taken >= 1, or why not.
+  Take TakeBlocks(int order, PageType type, uint64_t mark_pages, Pfn* out,
+                  uint32_t want, uint32_t* taken) EXCLUDES(p_->guard);
+
+  enum class Give { kGiven, kMissed, kRefused, kNotCached, kNoChunk };
+  // Takes a block of `owner` back. `word` is the page's word as the caller
+  // read and checked it. kRefused: somebody changed it meanwhile.
+  // Takes: the guard by trylock, then the zone lock on flush.
+  Give GiveBlock(Pfn pfn, int order, PageWord word) EXCLUDES(p_->guard);
+
+  // For callers that took the guard of the pageset this views.
+  void AssertGuardHeld() ASSERT_CAPABILITY(p_->guard) {}
+
+  // Second half of GiveBlock after the push: policy, flush. Out of line.
+  void CommitFreeLocked(int list, int order) REQUIRES(p_->guard);
+
+  // Returns everything to the zone, at most 64 blocks per hold. Waits for the
+  // guard. Returns: pages given back.
+  uint64_t Drain() EXCLUDES(p_->guard);
+
+  // Empties the depot of the zone. Returns: pages given back.
+  static uint64_t DrainDepot(const Mapping& mapping, Zone& zone,
+                             ThreadContext& thread);
+
+ private:
+  void SyncLimitsLocked() REQUIRES(p_->guard);
+  PolicyState StateLocked() const REQUIRES(p_->guard);
+  void StoreStateLocked(const PolicyState& state) REQUIRES(p_->guard);
+  ZoneConditions Conditions() const;
+  void MarkUsed();
+
+  // Makes the loaded chunk of `list` non-empty from spare or deque.
+  bool RotateInLocked(int list) REQUIRES(p_->guard);
+  bool LoadFromDepotLocked(int list) REQUIRES(p_->guard);
+  // Returns: false when nothing came; *below: because of the watermark.
+  bool RefillLocked(int list, uint64_t mark_pages, bool* below)
+      REQUIRES(p_->guard);
+  uint32_t FillChunksLocked(int list, uint32_t blocks, bool one_hold)
+      REQUIRES(p_->guard);
+  uint32_t FillUnderOneHoldLocked(int list, std::span<const uint32_t> chunks,
+                                  uint32_t blocks) REQUIRES(p_->guard);
+  // Makes room for one block in the loaded chunk. False: no chunk left.
+  bool MakeRoomLocked(int list) REQUIRES(p_->guard);
+
+  // The coldest chunk of a list, taken out of it into this thread's hands
+  // with its count in Chunk::count; kNoChunk when the list is empty.
+  uint32_t DetachColdestLocked(int list) REQUIRES(p_->guard);
+  // Puts a chunk back: cold end if it has blocks, loaded or retired if not.
+  void ReattachColdLocked(int list, uint32_t chunk) REQUIRES(p_->guard);
+  void PushHotLocked(int list, uint32_t chunk) REQUIRES(p_->guard);
+  void PushColdLocked(int list, uint32_t chunk) REQUIRES(p_->guard);
+  uint32_t PopHotLocked(int list) REQUIRES(p_->guard);
+  uint32_t PopColdLocked(int list) REQUIRES(p_->guard);
+  bool ListEmptyLocked(int list) const REQUIRES(p_->guard);
+  // Nothing in spare or deque.
+  bool OnlyLoadedLocked(int list) const REQUIRES(p_->guard);
+  void MarkPageset(int list, uint32_t chunk);
+
+  void FlushLocked(int first_list, const FlushDecision& decision)
+      REQUIRES(p_->guard);
+  uint64_t FlushEraLocked(int first_list, uint32_t pages,
+                          uint32_t pages_per_hold) REQUIRES(p_->guard);
+  uint64_t FlushOursLocked(int first_list, const FlushDecision& decision)
+      REQUIRES(p_->guard);
+  // Frees up to `blocks` of the coldest chunk of a list under one hold that
+  // the caller has (`locked`) or that is taken here. Returns: pages.
+  uint64_t FlushColdestLocked(int list, uint32_t blocks)
+      REQUIRES(p_->guard, zone_->lock());
+  bool ParkColdestLocked(int list, uint64_t* pages) REQUIRES(p_->guard);
+  void AddPages(int64_t pages) REQUIRES(p_->guard) {
+    p_->pages.store(LoadRelaxed(p_->pages) + static_cast<uint32_t>(pages),
+                    std::memory_order_relaxed);
+  }
+
+  const Mapping* mapping_;
+  Zone* zone_;
+  PagesetShared* p_;
+  ThreadContext* thread_;
+  ChunkPool chunks_;
+};
+
+}  // namespace memtuned
+
+#endif  // MEMTUNED_CORE_MM_PAGESET_H_

@@ -1,0 +1,279 @@
+// SPDX-License-Identifier: Apache-2.0
+// The cold end of a pageset: its deque, flushes and drains.
+#include <algorithm>
+
+#include "core/mm/pageset.h"
+
+namespace memtuned {
+
+void Pageset::PushHotLocked(int list, uint32_t number) {
+  PagesetList& rest = p_->lists[static_cast<size_t>(list)];
+  const uint32_t hot = LoadRelaxed(rest.hot);
+  Chunk& chunk = mapping_->chunks[number];
+  Store(chunk.next, hot);
+  Store(chunk.prev, kNoChunk);
+  MarkPageset(list, number);
+  if (hot != kNoChunk) Store(mapping_->chunks[hot].prev, number);
+  Store(rest.hot, number);
+  if (hot == kNoChunk) Store(rest.cold, number);
+  Bump(rest.nr_deque);
+}
+
+void Pageset::PushColdLocked(int list, uint32_t number) {
+  PagesetList& rest = p_->lists[static_cast<size_t>(list)];
+  const uint32_t cold = LoadRelaxed(rest.cold);
+  Chunk& chunk = mapping_->chunks[number];
+  Store(chunk.prev, cold);
+  Store(chunk.next, kNoChunk);
+  MarkPageset(list, number);
+  if (cold != kNoChunk) Store(mapping_->chunks[cold].next, number);
+  Store(rest.cold, number);
+  if (cold == kNoChunk) Store(rest.hot, number);
+  Bump(rest.nr_deque);
+}
+
+uint32_t Pageset::PopHotLocked(int list) {
+  PagesetList& rest = p_->lists[static_cast<size_t>(list)];
+  if (LoadRelaxed(rest.nr_deque) == 0) return kNoChunk;
+  const uint32_t number = LoadRelaxed(rest.hot);
+  const uint32_t next = LoadRelaxed(mapping_->chunks[number].next);
+  Store(rest.hot, next);
+  if (next == kNoChunk) {
+    Store(rest.cold, kNoChunk);
+  } else {
+    Store(mapping_->chunks[next].prev, kNoChunk);
+  }
+  Bump(rest.nr_deque, ~0u);
+  return number;
+}
+
+uint32_t Pageset::PopColdLocked(int list) {
+  PagesetList& rest = p_->lists[static_cast<size_t>(list)];
+  if (LoadRelaxed(rest.nr_deque) == 0) return kNoChunk;
+  const uint32_t number = LoadRelaxed(rest.cold);
+  const uint32_t previous = LoadRelaxed(mapping_->chunks[number].prev);
+  Store(rest.cold, previous);
+  if (previous == kNoChunk) {
+    Store(rest.hot, kNoChunk);
+  } else {
+    Store(mapping_->chunks[previous].next, kNoChunk);
+  }
+  Bump(rest.nr_deque, ~0u);
+  return number;
+}
+
+bool Pageset::ListEmptyLocked(int list) const {
+  const auto l = static_cast<size_t>(list);
+  return TopCount(LoadRelaxed(p_->top[l])) == 0 && OnlyLoadedLocked(list);
+}
+
+bool Pageset::OnlyLoadedLocked(int list) const {
+  const PagesetList& rest = p_->lists[static_cast<size_t>(list)];
+  const uint32_t spare = LoadRelaxed(rest.spare);
+  return LoadRelaxed(rest.nr_deque) == 0 &&
+         (spare == kNoChunk || LoadRelaxed(mapping_->chunks[spare].count) == 0);
+}
+
+uint32_t Pageset::DetachColdestLocked(int list) {
+  const auto l = static_cast<size_t>(list);
+  uint32_t number = PopColdLocked(list);
+  if (number != kNoChunk) {
+    chunks_.MarkThread(number, list);
+    return number;
+  }
+  PagesetList& rest = p_->lists[l];
+  const uint32_t spare = LoadRelaxed(rest.spare);
+  if (spare != kNoChunk && LoadRelaxed(mapping_->chunks[spare].count) != 0) {
+    Store(rest.spare, kNoChunk);
+    chunks_.MarkThread(spare, list);
+    return spare;
+  }
+  const uint64_t top = LoadRelaxed(p_->top[l]);
+  if (TopCount(top) == 0) return kNoChunk;
+  number = TopChunk(top);
+  Store(mapping_->chunks[number].count, TopCount(top));
+  chunks_.MarkThread(number, list);
+  Store(p_->top[l], kNoTop);
+  return number;
+}
+
+void Pageset::ReattachColdLocked(int list, uint32_t number) {
+  const auto l = static_cast<size_t>(list);
+  const uint32_t count = LoadRelaxed(mapping_->chunks[number].count);
+  if (TopChunk(LoadRelaxed(p_->top[l])) == kNoChunk) {
+    MarkPageset(list, number);
+    Store(p_->top[l], TopWord(number, count));
+  } else if (count > 0) {
+    PushColdLocked(list, number);
+  } else {
+    chunks_.GiveEmpty(number);
+  }
+}
+
+void Pageset::FlushLocked(int first_list, const FlushDecision& decision) {
+  const auto cause = static_cast<size_t>(
+      decision.free_high ? FlushReason::kFreeHigh : FlushReason::kHigh);
+  const bool ours =
+      p_->policy == static_cast<uint8_t>(PagesetPolicy::kMemtuned);
+  const uint64_t pages =
+      ours ? FlushOursLocked(first_list, decision)
+           : FlushEraLocked(first_list, decision.pages,
+                            decision.pages_per_hold);
+  Bump(p_->flushes[cause]);
+  Bump(p_->flushed_pages[cause], pages);
+}
+
+uint64_t Pageset::FlushColdestLocked(int list, uint32_t blocks) {
+  const int order = ListOrder(list);
+  const uint32_t chunk = DetachColdestLocked(list);
+  if (chunk == kNoChunk) return 0;
+  const uint32_t n =
+      std::min(blocks, LoadRelaxed(mapping_->chunks[chunk].count));
+  zone_->FreeFromChunkLocked(chunk, order, n);
+  ReattachColdLocked(list, chunk);
+  AddPages(-(int64_t{n} << order));
+  return uint64_t{n} << order;
+}
+
+// As in the kernel since 5.18: from the list just freed to until the quota is
+// met or it is empty, then the next list cyclically; the quota may be overshot
+// by the last block.
+uint64_t Pageset::FlushEraLocked(int first_list, uint32_t pages,
+                                 uint32_t pages_per_hold) {
+  uint64_t flushed = 0;
+  uint64_t in_hold = 0;
+  int list = first_list;
+  zone_->Lock(thread_->owner);
+  while (flushed < pages && LoadRelaxed(p_->pages) != 0) {
+    if (ListEmptyLocked(list)) {
+      list = (list + 1) % kNumLists;
+      continue;
+    }
+    if (in_hold >= pages_per_hold) {
+      zone_->Unlock(in_hold);
+      zone_->Lock(thread_->owner);
+      in_hold = 0;
+    }
+    const int order = ListOrder(list);
+    const uint64_t left =
+        std::min<uint64_t>(pages - flushed, pages_per_hold - in_hold);
+    const auto blocks =
+        static_cast<uint32_t>((left + (1u << order) - 1) >> order);
+    const uint64_t now = FlushColdestLocked(list, blocks);
+    flushed += now;
+    in_hold += now;
+  }
+  zone_->Unlock(in_hold);
+  return flushed;
+}
+
+bool Pageset::ParkColdestLocked(int list, uint64_t* pages) {
+  PagesetList& rest = p_->lists[static_cast<size_t>(list)];
+  const uint32_t spare = LoadRelaxed(rest.spare);
+  const uint32_t coldest =
+      LoadRelaxed(rest.nr_deque) != 0 ? LoadRelaxed(rest.cold) : spare;
+  if (coldest == kNoChunk) return false;
+  const uint32_t count = LoadRelaxed(mapping_->chunks[coldest].count);
+  if (count < kChunkBlocks) return false;  // only whole batches are parked
+  const uint64_t chunk_pages = uint64_t{count} << ListOrder(list);
+  ZoneShared& z = zone_->shared();
+  if (LoadRelaxed(z.depot_pages) + chunk_pages >
+      LoadRelaxed(z.depot_max_pages)) {
+    return false;
+  }
+  const uint32_t chunk = DetachColdestLocked(list);
+  if (!chunks_.DepotPush(z, list, chunk)) {
+    ReattachColdLocked(list, chunk);
+    return false;
+  }
+  AddPages(-static_cast<int64_t>(chunk_pages));
+  *pages = chunk_pages;
+  return true;
+}
+
+// Whole chunks to the depot while it has room; else to the zone, at most 64
+// blocks per hold. A free-high flush leaves order 0, the huge order and each
+// list's loaded chunk alone.
+uint64_t Pageset::FlushOursLocked(int first_list,
+                                  const FlushDecision& decision) {
+  uint64_t moved = 0;
+  uint64_t to_zone = 0;
+  for (int i = 0; i < kNumLists && moved < decision.pages; ++i) {
+    const int list = (first_list + i) % kNumLists;
+    const int order = ListOrder(list);
+    if (decision.high_orders_only && (order == 0 || order > kCostlyOrder)) {
+      continue;
+    }
+    while (moved < decision.pages && !ListEmptyLocked(list)) {
+      uint64_t pages = 0;
+      if (ParkColdestLocked(list, &pages)) {
+        moved += pages;
+        continue;
+      }
+      if (decision.high_orders_only && OnlyLoadedLocked(list)) break;
+      const uint64_t left = decision.pages - moved;
+      const auto blocks = static_cast<uint32_t>(std::min<uint64_t>(
+          (left + (1u << order) - 1) >> order, kChunkBlocks));
+      zone_->Lock(thread_->owner);
+      pages = FlushColdestLocked(list, blocks);
+      zone_->Unlock(pages);
+      moved += pages;
+      to_zone += pages;
+    }
+  }
+  return to_zone;
+}
+
+uint64_t Pageset::Drain() {
+  const auto cause = static_cast<size_t>(FlushReason::kDrain);
+  if (LoadRelaxed(p_->pages) == 0) return 0;
+  uint64_t drained = 0;
+  p_->guard.Lock(thread_->owner);
+  for (int list = 0; list < kNumLists; ++list) {
+    while (!ListEmptyLocked(list)) {
+      zone_->Lock(thread_->owner);
+      const uint64_t pages = FlushColdestLocked(list, kChunkBlocks);
+      zone_->Unlock(pages);
+      drained += pages;
+      Bump(p_->flushes[cause]);
+    }
+    const auto l = static_cast<size_t>(list);
+    const uint32_t loaded = TopChunk(LoadRelaxed(p_->top[l]));
+    if (loaded != kNoChunk) {
+      chunks_.MarkThread(loaded, list);
+      Store(p_->top[l], kNoTop);
+      chunks_.GiveEmpty(loaded);
+    }
+    const uint32_t spare = LoadRelaxed(p_->lists[l].spare);
+    if (spare != kNoChunk) {
+      chunks_.MarkThread(spare, list);
+      Store(p_->lists[l].spare, kNoChunk);
+      chunks_.GiveEmpty(spare);
+    }
+  }
+  Bump(p_->flushed_pages[cause], drained);
+  p_->guard.Unlock();
+  return drained;
+}
+
+uint64_t Pageset::DrainDepot(const Mapping& mapping, Zone& zone,
+                             ThreadContext& thread) {
+  ChunkPool pool(mapping, thread);
+  uint64_t drained = 0;
+  for (int list = 0; list < kNumLists; ++list) {
+    for (;;) {
+      const uint32_t chunk = pool.DepotPop(zone.shared(), list);
+      if (chunk == kNoChunk) break;
+      const uint32_t count = LoadRelaxed(mapping.chunks[chunk].count);
+      const uint64_t pages = uint64_t{count} << ListOrder(list);
+      zone.Lock(thread.owner);
+      zone.FreeFromChunkLocked(chunk, ListOrder(list), count);
+      zone.Unlock(pages);
+      drained += pages;
+      pool.GiveEmpty(chunk);
+    }
+  }
+  return drained;
+}
+
+}  // namespace memtuned

@@ -1,0 +1,85 @@
+// SPDX-License-Identifier: Apache-2.0
+// Who is attached: a slot a process, a slot a thread. Blocks carry their
+// process slot, locks their thread slot, so a dead owner can be found from
+// either. Floor 1.
+#ifndef MEMTUNED_CORE_MM_SLOTS_H_
+#define MEMTUNED_CORE_MM_SLOTS_H_
+
+#include <array>
+#include <cstdint>
+
+#include "core/base/shm.h"
+#include "core/base/shm_lock.h"
+#include "core/mm/cpuset.h"
+#include "core/mm/page.h"
+
+namespace memtuned {
+
+// Owner ids are slot | generation << bits, generation never 0.
+inline constexpr int kProcessSlotBits = 10;
+inline constexpr uint32_t kMaxProcesses = 1u << kProcessSlotBits;
+inline constexpr int kThreadSlotBits = 12;
+inline constexpr uint32_t kMaxThreads = 1u << kThreadSlotBits;
+inline constexpr uint32_t kMaxSections = 1u << 17;  // 16 TiB
+
+constexpr uint32_t ProcessSlotOf(ProcessOwner owner) {
+  return owner & (kMaxProcesses - 1);
+}
+constexpr uint32_t ThreadSlotOf(ThreadOwner owner) {
+  return owner & (kMaxThreads - 1);
+}
+
+enum class SlotState : uint32_t {
+  kFree = 0,
+  kAttaching = 1,  // the daemon is filling it
+  kAttached = 2,
+  kReaping = 3,  // the process is gone; its blocks are being given back
+};
+
+// One attached process. Filled by the daemon at attach.
+struct alignas(64) ProcessSlot {
+  Shared32 state;  // SlotState
+  Shared32 owner;  // ProcessOwner in force; changes at each attach
+  Shared32 generation;
+  Shared32 pid;
+  Shared32 uid;
+  Shared32 gid;
+  Shared64 start_time_ticks;  // /proc/PID/stat, tells reused pids apart
+  Shared64 attached_unix_ns;
+  // Pages of threads that ended: what they took minus what they gave.
+  Shared64 retired_taken_pages;
+  Shared64 retired_given_pages;
+  alignas(64) MemsAllowed mems;
+};
+
+// One thread of an attached process, taken on its first operation.
+struct alignas(64) ThreadSlot {
+  Shared32 owner;  // ThreadOwner in force, 0: free
+  Shared32 generation;
+  Shared32 process;  // ProcessOwner
+  Shared32 tid;
+  // The one chunk, or page, that may be in doubt if this thread dies now:
+  // kPendingChunk | chunk, 0: none.
+  Shared64 pending;
+  Shared64 taken_pages, given_pages;  // for the process's holdings
+  // A robust mutex its thread holds for life, so that others learn of its
+  // death from one load. Private to the thread that owns the slot.
+  alignas(64) std::array<uint64_t, 8> life_mutex;
+};
+static_assert(sizeof(ThreadSlot) == 128);
+inline constexpr uint64_t kPendingChunk = 1ull << 62;
+
+// What an operation needs to know about the thread that runs it. Lives in the
+// memory of the process, never in the segment.
+struct ThreadContext {
+  ThreadOwner owner = 0;
+  ProcessOwner process = 0;
+  ThreadSlot* slot = nullptr;
+  ProcessSlot* process_slot = nullptr;
+  Shared64* section_bits = nullptr;  // sections the process has pages in
+  uint32_t interleave_next = 0;
+};
+
+}  // namespace memtuned
+
+#endif  // MEMTUNED_CORE_MM_SLOTS_H_

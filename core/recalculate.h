@@ -1,0 +1,55 @@
+// SPDX-License-Identifier: Apache-2.0
+// Recalculation: watermarks and pageset limits of all zones as a function of
+// today's facts (managed pages, CPUs, tunables), published once per zone.
+// Always outside any zone or pageset lock. Floor 2.
+#ifndef MEMTUNED_CORE_RECALCULATE_H_
+#define MEMTUNED_CORE_RECALCULATE_H_
+
+#include <vector>
+
+#include "core/segment.h"
+
+namespace memtuned {
+
+// What a zone's limits and watermarks should be.
+struct ZoneTargets {
+  PagesetLimits limits;
+  Watermarks watermarks;
+};
+
+// Tunables as Recalculate needs them, so that a plan can be computed without
+// touching the segment.
+struct RecalculateInputs {
+  PagesetPolicy policy = PagesetPolicy::kMemtuned;
+  double batch_factor = 1;
+  double free_high_factor = 1;
+  uint32_t high_fraction = 0;
+  uint32_t depot_high_fraction = 0;
+  int64_t min_free_kbytes = -1;  // -1: auto
+  uint32_t scale_factor = 10;
+};
+RecalculateInputs InputsNow(const Segment& segment);
+// The same with some tunables replaced; unknown kinds are left alone.
+RecalculateInputs InputsWith(RecalculateInputs inputs, TunableId id,
+                             const TunableValue& value);
+
+// Targets of every zone, in zone order. Pure but for reading the segment.
+std::vector<ZoneTargets> ComputeTargets(const Segment& segment,
+                                        const RecalculateInputs& inputs);
+
+// Whether `policy` recomputes pageset limits on this trigger:
+//   fixed       created, initialised, tunable, request
+//   watermark, adaptive, adaptive-high
+//               the same and CPUs and watermark changes
+//   memtuned    everything
+bool PolicyRecalculates(PagesetPolicy policy, RecalculateTrigger trigger);
+
+// Takes: the tuning lock.
+void Recalculate(Segment& segment, RecalculateTrigger trigger,
+                 ThreadOwner owner);
+void RecalculateLocked(Segment& segment, RecalculateTrigger trigger)
+    REQUIRES(segment.header().tuning_lock);
+
+}  // namespace memtuned
+
+#endif  // MEMTUNED_CORE_RECALCULATE_H_

@@ -1,0 +1,227 @@
+// SPDX-License-Identifier: Apache-2.0
+// A pool's shared memory: one memfd of metadata, one memfd of frames a node.
+// Created by the daemon, mapped by it and by every attached process at any
+// address: indices, never pointers. Floor 2.
+//
+// Metadata, in this order, each part aligned to 4 KiB:
+//   header | nodes | distances | zonelists | zones | cpu table | online CPUs |
+//   processes | process sections | threads | sections | section maps |
+//   pagesets | chunks | free areas | memmap
+// The large parts at the end are sparse: only what is used costs memory.
+#ifndef MEMTUNED_CORE_SEGMENT_H_
+#define MEMTUNED_CORE_SEGMENT_H_
+
+#include <array>
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "core/base/topology.h"
+#include "core/mm/mapping.h"
+#include "core/mm/zone.h"
+#include "core/tunables.h"
+
+namespace memtuned {
+
+inline constexpr uint64_t kSegmentMagic = 0x31646e7574656d6dull;  // "mmetund1"
+// Changes with any struct above kMapping's floor or any rule of who writes it.
+inline constexpr uint32_t kLayoutVersion = 1;
+
+enum class PopulateMode : uint32_t {
+  kReserve = 0,  // frames are allocated before a section is handed out
+  kLazy = 1,     // frames appear on first touch; shortage is a SIGBUS
+};
+
+// Why limits were recomputed: memtuned_pageset_recalculations_total{trigger}.
+enum class RecalculateTrigger : uint32_t {
+  kCreated = 0,
+  kSection,      // a section was initialised
+  kInitialised,  // ... and it was the pool's last
+  kCpus,         // a CPU came or went
+  kWatermark,    // a watermark tunable was set
+  kTunable,      // any other tunable was set
+  kRequest,      // an operator asked
+  kCount,
+};
+inline constexpr int kNumTriggers = static_cast<int>(RecalculateTrigger::kCount);
+const char* TriggerName(RecalculateTrigger trigger);
+
+enum class FailureReason : uint32_t {
+  kNoMemory = 0,  // every allowed zone is at its min watermark
+  kNotAttached,   // a forked child that has not attached itself
+  kInvalidOrder,
+  kCount,
+};
+inline constexpr int kNumFailureReasons =
+    static_cast<int>(FailureReason::kCount);
+const char* FailureReasonName(FailureReason reason);
+
+enum class FreeResult : uint32_t {
+  kFreed = 0,
+  kNotAllocated,  // double or wild free
+  kWrongOrder,
+  kForeign,      // another process's block, not offered to this one
+  kOutOfRange,   // not a page of this pool, or not aligned to the order
+  kNotAttached,  // a forked child gave back its parent's block: a no-op
+  kCount,
+};
+inline constexpr int kNumFreeResults = static_cast<int>(FreeResult::kCount);
+const char* FreeResultName(FreeResult result);
+
+struct NodeShared {
+  uint32_t os_index;
+  uint32_t first_section, nr_sections;
+  uint32_t zone;  // kNil: no memory
+  Shared32 online_cpus;
+  uint32_t reserved[3];
+};
+
+// First bytes of the metadata. Sizes and offsets are constant after creation
+// and checked at attach.
+struct SegmentHeader {
+  uint64_t magic;
+  uint32_t layout_version;
+  uint32_t guard;     // kGuardTrylock
+  uint64_t abi_hash;  // sizes and offsets of every shared struct
+  uint64_t total_bytes;
+  uint64_t page_size_bytes;
+  uint32_t nr_nodes, nr_zones, nr_cpus, nr_sections, nr_pages, nr_chunks;
+  uint32_t nr_processes, nr_threads;
+  uint64_t section_map_words;
+  uint64_t llc_pages_per_cpu;
+  PopulateMode populate;
+  uint32_t reserved;
+  std::array<char, 48> name;
+  std::array<uint8_t, 16> id;  // random: tells two pools of one name apart
+
+  alignas(64) ShmLock<LockRank::kTuning> tuning_lock;
+  Shared32 degraded;
+  Shared64 generation;  // completed changes
+  Shared64 sections_initialised;
+  // See EncodeTunable. Written under the tuning lock, read by anybody.
+  std::array<Shared64, 32> tunables;
+  std::array<Shared64, 32> tunable_generations;
+  std::array<Shared32, 32> tunable_origins;
+
+  alignas(64) ChunkStack empty_chunks;
+  Shared32 fresh_chunks;
+  std::array<Shared64, 16> recalculations;   // by RecalculateTrigger
+  std::array<Shared64, 16> failures;         // by FailureReason
+  std::array<Shared64, 16> refused_frees;    // by FreeResult
+  std::array<Shared64, 4> lock_takeovers;
+  Shared64 mems_allowed_retries;
+};
+inline constexpr uint32_t kGuardTrylock = 1;
+static_assert(kNumTunables <= 32);
+
+struct SegmentNode {
+  int os_index = 0;
+  uint64_t pages = 0;  // 0: no zone
+};
+
+struct SegmentConfig {
+  std::string name;
+  Topology topology;
+  std::vector<SegmentNode> nodes;  // one for each of topology.nodes
+  PopulateMode populate = PopulateMode::kLazy;
+  uint32_t nr_processes = 256;
+  uint32_t nr_threads = 1024;
+  uint64_t llc_pages_per_cpu = 0;  // 0: unknown
+  bool with_frames = true;
+  // Sections made available at once in each zone; the rest is left to
+  // InitialiseNextSection. kNil: all.
+  uint32_t first_sections = 1;
+  std::array<TunableValue, kNumTunables> tunables;  // DefaultTunables()
+};
+std::array<TunableValue, kNumTunables> DefaultTunables();
+
+// A tunable's value as one word: a double's bits, an integer, a choice's
+// index; auto is INT64_MIN.
+uint64_t EncodeTunable(const TunableDef& def, const TunableValue& value);
+TunableValue DecodeTunable(const TunableDef& def, uint64_t word);
+
+// Lock owner of whoever creates a segment, before slots are handed out.
+inline constexpr ThreadOwner kCreatorOwner = ~0u;
+
+// Hash of every shared struct's size and the offsets of its fields.
+uint64_t AbiHash();
+
+// One mapping of a pool in this process.
+// Thread safety: immutable after Create or Attach; what it points to says its
+// own.
+class Segment {
+ public:
+  // Errors: kInvalidArgument (a size out of range), kResourceExhausted
+  // (memfd or address space).
+  static absl::StatusOr<std::unique_ptr<Segment>> Create(
+      const SegmentConfig& config);
+  // Takes over the descriptors. `frame_fds`: one for each node with memory,
+  // in order; empty to map metadata only.
+  // Errors: kDataLoss (not a segment, or a broken one), kFailedPrecondition
+  // (another layout version or ABI).
+  static absl::StatusOr<std::unique_ptr<Segment>> Attach(
+      int metadata_fd, std::vector<int> frame_fds);
+  ~Segment();
+  Segment(const Segment&) = delete;
+  Segment& operator=(const Segment&) = delete;
+
+  const Mapping& mapping() const { return mapping_; }
+  SegmentHeader& header() const { return *header_; }
+  NodeShared* nodes() const { return nodes_; }
+  // distances()[from * nr_nodes + to], kernel units.
+  const uint32_t* distances() const { return distances_; }
+  Zone& zone(uint32_t number) { return zones_[number]; }
+  std::vector<Zone>& zones() { return zones_; }
+  const uint16_t* ZonelistOf(uint32_t node_index) const {
+    return mapping_.zonelists + size_t{node_index} * mapping_.nr_zones;
+  }
+  int metadata_fd() const { return metadata_fd_; }
+  const std::vector<int>& frame_fds() const { return frame_fds_; }
+  char* frames() const { return frames_; }  // nullptr: not mapped
+  uint64_t frames_bytes() const {
+    return uint64_t{mapping_.nr_pages} * kPageSizeBytes;
+  }
+
+  TunableValue Tunable(TunableId id) const;
+  double RealTunable(TunableId id) const;
+  int64_t IntegerTunable(TunableId id) const;  // auto: -1
+
+  // The next section of a zone comes into being: its frames are reserved
+  // (populate = reserve), then the zone gets it. Recalculates as the policy
+  // says. Any process may call it.
+  // Takes: the zone lock briefly, then the tuning lock; never both.
+  // Returns: false when the zone has no section left to initialise.
+  // Errors: kResourceExhausted when the host has no memory for the frames.
+  absl::StatusOr<bool> InitialiseNextSection(uint32_t zone,
+                                             ThreadOwner owner);
+  bool Initialised() const {
+    return LoadRelaxed(header_->sections_initialised) >= mapping_.nr_sections;
+  }
+
+ private:
+  Segment() = default;
+  absl::Status Map(int metadata_fd, uint64_t bytes);
+  absl::Status MapFrames();
+  static absl::StatusOr<std::unique_ptr<Segment>> AttachNew(
+      int metadata_fd, std::vector<int> frame_fds, const SegmentConfig& config);
+  absl::Status ReserveFrames(uint32_t section);
+  absl::Status Validate(uint64_t file_bytes);
+
+  SegmentHeader* header_ = nullptr;
+  NodeShared* nodes_ = nullptr;
+  const uint32_t* distances_ = nullptr;
+  Mapping mapping_;
+  std::vector<Zone> zones_;
+  int metadata_fd_ = -1;
+  std::vector<int> frame_fds_;
+  char* frames_ = nullptr;
+  uint64_t reserved_bytes_ = 0;
+  void* reservation_ = nullptr;
+};
+
+}  // namespace memtuned
+
+#endif  // MEMTUNED_CORE_SEGMENT_H_
