@@ -38,7 +38,7 @@ using TopologyHandle =
     std::unique_ptr<std::remove_pointer_t<hwloc_topology_t>, TopologyDeleter>;
 
 // A libhwloc that needs more is taken to hang.
-constexpr std::chrono::milliseconds kLoadDeadline(30000);
+constexpr std::chrono::milliseconds kLoadDeadline(60000);
 
 // In the child only. hwloc tells on stderr, if asked, what it dislikes. Its own
 // XML parser, not libxml2's plugin, so that the same files load everywhere.

@@ -46,7 +46,8 @@ struct ProbeOptions {
 // Forks: hwloc runs in a child process, for it is steered by environment
 // variables, writes to stderr, and crashes on some damaged XML; a crash is an
 // error here, and what it writes becomes a warning or part of the error.
-// Blocks: on files and the child; 0.1 s for 4096 CPUs, at most 30 s.
+// Blocks: on files and the child: libhwloc takes 0.1 s to 2 s for 4096 CPUs,
+// and is stopped after 60 s.
 absl::StatusOr<Topology> ProbeTopology(const std::string& spec,
                                        const ProbeOptions& options = {});
 
