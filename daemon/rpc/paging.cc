@@ -53,7 +53,7 @@ absl::StatusOr<PagePosition> ParsePageToken(const std::string& token,
   if (parts.size() != 3 || !absl::SimpleAtoi(parts[0], &hash) ||
       !absl::SimpleAtoi(parts[1], &position.first) ||
       !absl::SimpleAtoi(parts[2], &position.second) || position.first < 0 ||
-      position.second < 0) {
+      position.second < 0 || absl::WebSafeBase64Escape(text) != token) {
     return BadField("page_token",
                     absl::StrCat("is ", Quoted(token),
                                  "; allowed: next_page_token of a reply"));

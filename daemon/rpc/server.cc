@@ -2,6 +2,7 @@
 // Builds the server with bounded threads and message sizes.
 #include "daemon/rpc/server.h"
 
+#include <grpc/grpc.h>
 #include <grpcpp/ext/proto_server_reflection_plugin.h>
 #include <grpcpp/health_check_service_interface.h>
 #include <grpcpp/resource_quota.h>
@@ -25,6 +26,16 @@ constexpr int kMaxMessageBytes = 4 << 20;
 
 std::string HealthName(const std::string& subject) {
   return absl::StrCat("memtuned.v1/", subject);
+}
+
+// Holds the library until the process ends. After a large write, its shutdown
+// waits up to 10 s for a background poller; a daemon has not that time.
+void KeepLibrary() {
+  static const bool kept = [] {
+    grpc_init();
+    return true;
+  }();
+  static_cast<void>(kept);
 }
 
 absl::Status SetSocketMode(const std::string& listen, int mode) {
@@ -53,6 +64,7 @@ absl::StatusOr<std::unique_ptr<RpcServer>> RpcServer::Start(
     RpcObserver* observer) {
   std::unique_ptr<RpcServer> server(
       new RpcServer(registry, observer, options.version));
+  KeepLibrary();
   // Both are process-wide and may be set again.
   grpc::EnableDefaultHealthCheckService(true);
   grpc::reflection::InitProtoReflectionServerBuilderPlugin();
