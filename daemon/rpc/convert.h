@@ -41,9 +41,12 @@ v1::Pageset ToProto(const Snapshot& snapshot, const ZoneSnapshot& zone,
 v1::Process ToProto(const Snapshot& snapshot, const ProcessSnapshot& process);
 // Everything but zones and stats.
 void FillSubjectStats(const Snapshot& snapshot, v1::Snapshot& out);
-// Walks StatTable(): the samples the metrics endpoint shows, in its order.
-void ForEachStat(const Snapshot& snapshot, bool per_cpu,
-                 const std::function<void(v1::Stat)>& visit);
+// Walks StatTable(): the samples the metrics endpoint shows, in its order,
+// from number `from` on.
+// Returns: the number of the first sample that `visit` said no to, -1 when
+// there was none.
+int64_t VisitStats(const Snapshot& snapshot, bool per_cpu, int64_t from,
+                   const std::function<bool(v1::Stat)>& visit);
 
 // convert_topology.cc
 // `zones` may be null: Node.zones stays empty.

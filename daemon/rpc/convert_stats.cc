@@ -275,24 +275,34 @@ void FillSubjectStats(const Snapshot& snapshot, v1::Snapshot& out) {
   if (snapshot.size_bytes > 0) FillPool(snapshot, *out.mutable_pool());
 }
 
-void ForEachStat(const Snapshot& snapshot, bool per_cpu,
-                 const std::function<void(v1::Stat)>& visit) {
+int64_t VisitStats(const Snapshot& snapshot, bool per_cpu, int64_t from,
+                   const std::function<bool(v1::Stat)>& visit) {
+  int64_t index = 0;
+  int64_t refused = -1;
+  const auto wanted = [&] { return index++ >= from && refused < 0; };
+  const auto give = [&](v1::Stat stat) {
+    if (!visit(std::move(stat))) refused = index - 1;
+  };
   for (const StatDef& def : StatTable()) {
     if (def.per_cpu && !per_cpu) continue;
     StatSink sink;
     sink.value = [&](StatLabels labels, double value) {
+      if (!wanted()) return;
       v1::Stat stat = StartStat(def, labels);
       stat.set_value(value);
-      visit(std::move(stat));
+      give(std::move(stat));
     };
     sink.histogram = [&](StatLabels labels, std::span<const uint64_t> counts,
                          double sum) {
+      if (!wanted()) return;
       v1::Stat stat = StartStat(def, labels);
       *stat.mutable_histogram() = MakeHistogram(counts, sum);
-      visit(std::move(stat));
+      give(std::move(stat));
     };
     def.read(snapshot, sink);
+    if (refused >= 0) break;
   }
+  return refused;
 }
 
 }  // namespace memtuned

@@ -140,18 +140,11 @@ class SnapshotFiller {
 
   // Returns: the first that did not fit, -1 at the end.
   int64_t AddStats(int64_t from, v1::Snapshot& out) {
-    int64_t index = 0;
-    int64_t stopped = -1;
-    ForEachStat(snapshot_, full_, [&](v1::Stat stat) {
-      const int64_t at = index++;
-      if (at < from || stopped >= 0) return;
-      if (budget_.Take(stat)) {
-        *out.add_stats() = std::move(stat);
-      } else {
-        stopped = at;
-      }
+    return VisitStats(snapshot_, full_, from, [&](v1::Stat stat) {
+      if (!budget_.Take(stat)) return false;
+      *out.add_stats() = std::move(stat);
+      return true;
     });
-    return stopped;
   }
 
   const Snapshot& snapshot_;

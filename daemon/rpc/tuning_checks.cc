@@ -111,14 +111,10 @@ std::set<int> KnownCpus(const Topology& topology) {
   return cpus;
 }
 
-// The zones the last sample had; none before the first one.
-std::vector<std::pair<int, std::string>> KnownZones(
-    const ServedSubject& served) {
+std::vector<std::pair<int, std::string>> ZonesOf(const Snapshot& snapshot) {
   std::vector<std::pair<int, std::string>> zones;
-  if (const auto latest = served.sampler->Latest()) {
-    for (const ZoneSnapshot& zone : latest->zones) {
-      zones.emplace_back(zone.node, zone.zone);
-    }
+  for (const ZoneSnapshot& zone : snapshot.zones) {
+    zones.emplace_back(zone.node, zone.zone);
   }
   return zones;
 }
@@ -186,8 +182,14 @@ absl::StatusOr<std::vector<TunableAssignment>> ReadAssignments(
 }
 
 absl::StatusOr<Scope> ReadScope(const v1::Scope& scope, bool cpus_allowed,
-                                const ServedSubject& served) {
-  const auto zones = KnownZones(served);
+                                const ServedSubject& served,
+                                SteadyTime deadline) {
+  if (scope.nodes().empty() && scope.zones().empty() && scope.cpus().empty()) {
+    return Scope();
+  }
+  const auto sample = LatestSample(served, deadline);
+  if (!sample.ok()) return sample.status();
+  const auto zones = ZonesOf(**sample);
   std::set<int> known_nodes;
   std::set<std::string> known_zones;
   for (const auto& [node, zone] : zones) {
@@ -208,7 +210,7 @@ absl::StatusOr<Scope> ReadScope(const v1::Scope& scope, bool cpus_allowed,
   out.nodes.assign(scope.nodes().begin(), scope.nodes().end());
   out.zones.assign(scope.zones().begin(), scope.zones().end());
   out.cpus.assign(scope.cpus().begin(), scope.cpus().end());
-  if (!out.Everything() && !SelectsAZone(out, zones)) {
+  if (!SelectsAZone(out, zones)) {
     return BadField("scope",
                     "selects no zone: none of these nodes has one "
                     "of these zones");

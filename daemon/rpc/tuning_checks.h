@@ -32,8 +32,10 @@ absl::StatusOr<std::vector<TunableAssignment>> ReadAssignments(
 
 // Reads a scope: nodes, zones and CPUs must exist, once each, and together
 // select a zone. `cpus_allowed` is false for a recalculation.
+// Blocks: for the first sample, until `deadline`.
 absl::StatusOr<Scope> ReadScope(const v1::Scope& scope, bool cpus_allowed,
-                                const ServedSubject& served);
+                                const ServedSubject& served,
+                                SteadyTime deadline);
 
 // A subject's refusal as the API tells it: ETAG_MISMATCH with the present
 // etag, READ_ONLY, and so on.

@@ -238,7 +238,8 @@ grpc::Status TuningService::Recalculate(grpc::ServerContext* context,
                                         v1::RecalculateResponse* response) {
   const auto apply = [&](const ServedSubject& served,
                          const ChangeContext& change) -> absl::Status {
-    const auto scope = ReadScope(request->scope(), false, served);
+    const auto scope =
+        ReadScope(request->scope(), false, served, DeadlineOf(*context));
     if (!scope.ok()) return scope.status();
     v1::Change& record = *response->mutable_change();
     StartChange(change, v1::CHANGE_KIND_RECALCULATE, record);
@@ -265,7 +266,8 @@ grpc::Status TuningService::Drain(grpc::ServerContext* context,
     }
     const absl::Status risks = CheckRisks(request->accept_risks());
     if (!risks.ok()) return risks;
-    const auto scope = ReadScope(request->scope(), true, served);
+    const auto scope =
+        ReadScope(request->scope(), true, served, DeadlineOf(*context));
     if (!scope.ok()) return scope.status();
     v1::Change& record = *response->mutable_change();
     StartChange(change, v1::CHANGE_KIND_DRAIN, record);
