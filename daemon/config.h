@@ -1,0 +1,153 @@
+// SPDX-License-Identifier: Apache-2.0
+// What the daemon is started with: one struct, filled from defaults, then the
+// configuration file, then the command line. File and flags share names: the
+// flag --sample-interval is the key sample-interval. Floor 5.
+#ifndef MEMTUNED_DAEMON_CONFIG_H_
+#define MEMTUNED_DAEMON_CONFIG_H_
+
+#include <chrono>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "daemon/pool/pool_config.h"
+
+namespace memtuned {
+
+struct Config {
+  // ---- Where it is reached ----
+
+  // Address of the API: "unix:PATH", at most 107 bytes of path. Whoever may
+  // write to the socket (mode 0660) may tune. TCP is refused: it comes with
+  // mutual TLS in a later release.
+  // Default: unix:RUNTIME_DIR/memtuned.sock.
+  std::string listen;
+
+  // Address of the metrics, "HOST:PORT" with an IPv4 address, or "off". There
+  // is neither TLS nor a password on it.
+  // Default: 127.0.0.1:9750, reachable from this machine only.
+  std::string metrics_listen = "127.0.0.1:9750";
+
+  // Accept a metrics address that others can reach. Wrong: everybody in the
+  // network reads the names and figures of every pool. Default: false.
+  bool metrics_allow_remote = false;
+
+  // Also expose per-CPU families: two more series for each CPU and zone, and
+  // every sample is a full one. Default: false.
+  bool metrics_per_cpu = false;
+
+  // ---- Where it keeps files ----
+
+  // Sockets and the lock file; created with mode 0755. One daemon a folder.
+  // Everything works without root in a folder of one's own.
+  // Default: /run/memtuned.
+  std::string runtime_dir = "/run/memtuned";
+
+  // Kept for what survives a restart; nothing is written there yet.
+  // Default: /var/lib/memtuned.
+  std::string state_dir = "/var/lib/memtuned";
+
+  // ---- What it serves ----
+
+  // The machine the pools are laid out for: "live", "xml:FILE",
+  // "synthetic:DESC" (as lstopo -i takes it) or "fsroot:DIR" (a copy of /sys
+  // and /proc). Anything but live is a simulation: memory comes from wherever
+  // this machine has it. Default: live.
+  std::string topology = "live";
+
+  // At least one; names are unique. Pool memory is taken at the start.
+  std::vector<PoolConfig> pools;
+
+  // Where the live machine's /proc and /sys are read. For containers and
+  // tests. Defaults: /proc, /sys.
+  std::string proc_root = "/proc";
+  std::string sys_root = "/sys";
+
+  // ---- How it behaves (re-read on SIGHUP) ----
+
+  // Time between two samples of a pool, 10ms to 1h. Short: more work for this
+  // daemon, none for allocating threads. Long: old figures everywhere.
+  // Default: 1s.
+  std::chrono::milliseconds sample_interval{1000};
+
+  // "debug", "info", "warning" or "error". Default: info.
+  std::string log_level = "info";
+
+  // ---- Read at the start only ----
+
+  // "text" or "json", one object a line. Default: text.
+  std::string log_format = "text";
+};
+
+// One setting: the same row serves file, flags, --help, --check and SIGHUP.
+struct ConfigSetting {
+  const char* key;    // "sample-interval"
+  const char* value;  // "DURATION" in the help, "" for a switch
+  const char* help;
+  bool reloadable;
+  // Errors: kInvalidArgument "is 'x'; allowed ..." without the key.
+  absl::Status (*set)(Config& config, const std::string& text);
+  std::string (*get)(const Config& config);
+};
+
+// Everything but pools.
+std::span<const ConfigSetting> ConfigSettings();
+const ConfigSetting* FindConfigSetting(const std::string& key);
+
+// What was given on the command line, unchecked.
+struct CommandLine {
+  std::string config_file;  // --config, "" without
+  bool check = false;       // --check
+  // --help, --version or a mistake: print and exit.
+  bool exit_now = false;
+  int exit_code = 0;
+  std::string exit_text;
+  std::vector<std::pair<std::string, std::string>> settings;  // key, text
+  std::vector<std::string> pools;  // "NAME=SIZE[,key=value...]"
+};
+
+// config_flags.cc
+CommandLine ParseCommandLine(int argc, const char* const* argv);
+
+// config_file.cc: adds the settings of a YAML text to `config`. `file` is its
+// name in messages.
+// Errors: kInvalidArgument "FILE:LINE: field: value; allowed ...".
+absl::Status ReadConfigText(const std::string& text, const std::string& file,
+                            Config& config);
+
+// A pool as it was written. `where` starts messages: "FILE:LINE: " or
+// "--pool: ".
+struct PoolText {
+  struct Part {
+    std::string where, key, value;
+  };
+  std::string where, name;
+  std::vector<Part> parts;  // "size" is one of them
+};
+
+// config_pools.cc
+// Splits "SIZE[/node][,key=value...]".
+absl::StatusOr<PoolText> SplitPool(const std::string& where,
+                                   const std::string& name,
+                                   const std::string& text);
+// Checks everything, then adds the pool.
+// Errors: kInvalidArgument "WHERE pool.NAME.key is ...; allowed ...".
+absl::Status AddPool(const PoolText& text, Config& config);
+// "1GiB", "256GiB/node".
+std::string PoolSizeText(const PoolConfig& pool);
+
+// Defaults, then the file, then the flags; then what depends on several
+// settings is filled in and checked: socket paths, a pool at least, the
+// metrics address.
+// Errors: kInvalidArgument, kNotFound or kPermissionDenied (file), each naming
+// where the value stands.
+absl::StatusOr<Config> LoadConfig(const CommandLine& command_line);
+
+// The effective values, as a file that LoadConfig reads to the same values.
+std::string ConfigText(const Config& config);
+
+}  // namespace memtuned
+
+#endif  // MEMTUNED_DAEMON_CONFIG_H_

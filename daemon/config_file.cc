@@ -1,0 +1,162 @@
+// SPDX-License-Identifier: Apache-2.0
+// Reads the YAML file: a map of settings, and under "pool" a map of pools,
+// each "SIZE[,key=value...]" or a map. Exceptions of yaml-cpp end here.
+#include <yaml-cpp/yaml.h>
+
+#include <set>
+
+#include "absl/strings/escaping.h"
+#include "absl/strings/str_cat.h"
+#include "daemon/config.h"
+
+namespace memtuned {
+namespace {
+
+std::string Where(const std::string& file, const YAML::Mark& mark) {
+  return mark.is_null() ? absl::StrCat(file, ": ")
+                        : absl::StrCat(file, ":", mark.line + 1, ": ");
+}
+
+absl::Status At(const std::string& file, const YAML::Node& node,
+                const std::string& message) {
+  return absl::InvalidArgumentError(
+      absl::StrCat(Where(file, node.Mark()), message));
+}
+
+const char* TypeName(const YAML::Node& node) {
+  switch (node.Type()) {
+    case YAML::NodeType::Scalar:
+      return "a single value";
+    case YAML::NodeType::Sequence:
+      return "a list";
+    case YAML::NodeType::Map:
+      return "a map";
+    default:
+      return "empty";
+  }
+}
+
+// The key of a map's entry.
+absl::StatusOr<std::string> Key(const std::string& file,
+                                const YAML::Node& key) {
+  if (!key.IsScalar()) {
+    return At(file, key,
+              absl::StrCat("a key is ", TypeName(key), "; allowed a word"));
+  }
+  return key.Scalar();
+}
+
+std::string Shown(const std::string& key) {
+  return absl::Utf8SafeCEscape(key.substr(0, 64));
+}
+
+absl::Status ReadPool(const std::string& file, const YAML::Node& key,
+                      const YAML::Node& value, Config& config) {
+  const auto name = Key(file, key);
+  if (!name.ok()) return name.status();
+  const std::string where = Where(file, key.Mark());
+  if (value.IsScalar()) {
+    const auto pool = SplitPool(where, *name, value.Scalar());
+    return pool.ok() ? AddPool(*pool, config) : pool.status();
+  }
+  if (!value.IsMap()) {
+    return At(file, key,
+              absl::StrCat("pool.", Shown(*name), " is ", TypeName(value),
+                           "; allowed a size or a map with size"));
+  }
+  PoolText pool{where, *name, {}};
+  for (const auto& entry : value) {
+    const auto part = Key(file, entry.first);
+    if (!part.ok()) return part.status();
+    if (!entry.second.IsScalar()) {
+      return At(
+          file, entry.first,
+          absl::StrCat("pool.", Shown(*name), ".", Shown(*part), " is ",
+                       TypeName(entry.second), "; allowed a single value"));
+    }
+    pool.parts.push_back(
+        {Where(file, entry.first.Mark()), *part, entry.second.Scalar()});
+  }
+  return AddPool(pool, config);
+}
+
+absl::Status ReadPools(const std::string& file, const YAML::Node& key,
+                       const YAML::Node& pools, Config& config) {
+  if (!pools.IsMap()) {
+    return At(file, key,
+              absl::StrCat("pool is ", TypeName(pools),
+                           "; allowed a map from names to sizes"));
+  }
+  for (const auto& entry : pools) {
+    const absl::Status read = ReadPool(file, entry.first, entry.second, config);
+    if (!read.ok()) return read;
+  }
+  return absl::OkStatus();
+}
+
+absl::Status ReadSetting(const std::string& file, const YAML::Node& key_node,
+                         const YAML::Node& value, Config& config) {
+  const auto key = Key(file, key_node);
+  if (!key.ok()) return key.status();
+  if (*key == "pool") return ReadPools(file, key_node, value, config);
+  const ConfigSetting* setting = FindConfigSetting(*key);
+  if (setting == nullptr) {
+    std::string known = "pool";
+    for (const ConfigSetting& row : ConfigSettings()) {
+      absl::StrAppend(&known, ", ", row.key);
+    }
+    return At(file, key_node,
+              absl::StrCat("unknown key '", Shown(*key), "'; allowed ", known));
+  }
+  if (!value.IsScalar()) {
+    return At(file, key_node,
+              absl::StrCat(*key, " is ", TypeName(value),
+                           "; allowed a single value"));
+  }
+  const absl::Status set = setting->set(config, value.Scalar());
+  if (set.ok()) return set;
+  return At(file, key_node,
+            absl::StrCat(*key, " ", std::string(set.message())));
+}
+
+absl::Status ReadRoot(const std::string& file, const YAML::Node& root,
+                      Config& config) {
+  if (root.IsNull()) return absl::OkStatus();
+  if (!root.IsMap()) {
+    return At(file, root,
+              absl::StrCat("the file is ", TypeName(root),
+                           "; allowed a map of settings"));
+  }
+  std::set<std::string> seen;
+  for (const auto& entry : root) {
+    if (entry.first.IsScalar() && !seen.insert(entry.first.Scalar()).second) {
+      return At(file, entry.first,
+                absl::StrCat(Shown(entry.first.Scalar()), " is given twice"));
+    }
+    const absl::Status read =
+        ReadSetting(file, entry.first, entry.second, config);
+    if (!read.ok()) return read;
+  }
+  return absl::OkStatus();
+}
+
+}  // namespace
+
+absl::Status ReadConfigText(const std::string& text, const std::string& file,
+                            Config& config) {
+  try {
+    const std::vector<YAML::Node> documents = YAML::LoadAll(text);
+    if (documents.size() > 1) {
+      return absl::InvalidArgumentError(absl::StrCat(
+          file, ": has ", documents.size(), " documents; allowed one"));
+    }
+    if (documents.empty()) return absl::OkStatus();
+    return ReadRoot(file, documents[0], config);
+  } catch (const YAML::Exception& error) {
+    return absl::InvalidArgumentError(absl::StrCat(
+        Where(file, error.mark),
+        "not YAML: ", absl::Utf8SafeCEscape(error.msg.substr(0, 200))));
+  }
+}
+
+}  // namespace memtuned

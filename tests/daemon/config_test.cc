@@ -1,0 +1,297 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "daemon/config.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <stdlib.h>
+
+#include <filesystem>
+#include <fstream>
+
+namespace memtuned {
+namespace {
+
+using ::testing::HasSubstr;
+using ::testing::StartsWith;
+
+CommandLine Line(std::vector<const char*> arguments) {
+  arguments.insert(arguments.begin(), "memtuned");
+  return ParseCommandLine(static_cast<int>(arguments.size()), arguments.data());
+}
+
+absl::StatusOr<Config> Load(std::vector<const char*> arguments) {
+  const CommandLine line = Line(std::move(arguments));
+  EXPECT_FALSE(line.exit_now) << line.exit_text;
+  return LoadConfig(line);
+}
+
+std::string ErrorOf(const absl::StatusOr<Config>& config) {
+  return config.ok() ? "" : std::string(config.status().message());
+}
+
+// The error of a file's text, "" when it is accepted.
+std::string FileError(const std::string& text) {
+  Config config;
+  const absl::Status status = ReadConfigText(text, "f.yaml", config);
+  return std::string(status.message());
+}
+
+std::string PoolError(const std::string& text) {
+  return ErrorOf(Load({"--pool", text.c_str()}));
+}
+
+TEST(ConfigTest, HasDefaultsThatNeedOnlyAPool) {
+  const auto config = Load({"--pool", "default=1GiB"});
+
+  ASSERT_TRUE(config.ok()) << config.status();
+  EXPECT_EQ(config->listen, "unix:/run/memtuned/memtuned.sock");
+  EXPECT_EQ(config->metrics_listen, "127.0.0.1:9750");
+  EXPECT_EQ(config->topology, "live");
+  EXPECT_EQ(config->sample_interval, std::chrono::seconds(1));
+  ASSERT_EQ(config->pools.size(), 1u);
+  const PoolConfig& pool = config->pools[0];
+  EXPECT_EQ(pool.name, "default");
+  EXPECT_EQ(pool.bytes, uint64_t{1} << 30);
+  EXPECT_FALSE(pool.bytes_per_node);
+  EXPECT_EQ(pool.populate, "reserve");
+  EXPECT_EQ(pool.socket_path, "/run/memtuned/pools/default.sock");
+  EXPECT_EQ(pool.socket_mode, 0660);
+}
+
+TEST(ConfigTest, ReadsEveryKeyOfAPool) {
+  const auto config = Load(
+      {"--pool",
+       "big=256GiB/node,policy=fixed,populate=lazy,sections_per_second=10,"
+       "mode=0600,watermark.scale_factor=30,watermark.min_free_kbytes=auto",
+       "--pool", "small=4MiB"});
+
+  ASSERT_TRUE(config.ok()) << config.status();
+  const PoolConfig& pool = config->pools[0];
+  EXPECT_EQ(pool.bytes, uint64_t{256} << 30);
+  EXPECT_TRUE(pool.bytes_per_node);
+  EXPECT_EQ(pool.populate, "lazy");
+  EXPECT_EQ(pool.socket_mode, 0600);
+  ASSERT_EQ(pool.tunables.size(), 4u);
+  EXPECT_EQ(pool.tunables[0].tunable, "pageset.policy");
+  EXPECT_EQ(pool.tunables[0].value, TunableValue(std::string("fixed")));
+  EXPECT_EQ(pool.tunables[1].tunable, "init.sections_per_second");
+  EXPECT_EQ(pool.tunables[1].value, TunableValue(int64_t{10}));
+  EXPECT_EQ(pool.tunables[3].value, TunableValue(AutoValue{}));
+  EXPECT_EQ(config->pools[1].bytes, uint64_t{4} << 20);
+}
+
+TEST(ConfigTest, RefusesBadPoolsNamingFieldAndAllowed) {
+  EXPECT_THAT(PoolError("default"), HasSubstr("has no size"));
+  EXPECT_THAT(PoolError("default="), HasSubstr("pool.default.size is ''"));
+  for (const char* size :
+       {"0", "-1GiB", "1.5GiB", "1GB", "1023KiB", "99999999999999999999",
+        "2048TiB", "1048577", "GiB", "1GiB/zone", " 1GiB", "0x10GiB"}) {
+    EXPECT_THAT(PoolError(std::string("a=") + size),
+                HasSubstr("pool.a.size is '"))
+        << size;
+  }
+  for (const char* name : {"", "A", "1a", "a_b", "a/b", "-a",
+                           "a234567890123456789012345678901234"}) {
+    EXPECT_THAT(PoolError(std::string(name) + "=1GiB"),
+                HasSubstr("pool name is '"))
+        << name;
+  }
+  EXPECT_THAT(PoolError("a=1GiB,mode=0888"), HasSubstr("0 to 0777"));
+  EXPECT_THAT(PoolError("a=1GiB,mode=7777"), HasSubstr("0 to 0777"));
+  EXPECT_THAT(PoolError("a=1GiB,populate=now"), HasSubstr("reserve, lazy"));
+  EXPECT_THAT(PoolError("a=1GiB,colour=red"),
+              HasSubstr("pool.a.colour is not a key of a pool"));
+  EXPECT_THAT(PoolError("a=1GiB,policy"), HasSubstr("has no '='"));
+  EXPECT_THAT(PoolError("a=1GiB,policy=best"), HasSubstr("adaptive-high"));
+  EXPECT_THAT(PoolError("a=1GiB,pageset.batch_factor=9"),
+              HasSubstr("allowed 0.25 to 8"));
+  EXPECT_THAT(PoolError("a=1GiB,policy=fixed,policy=fixed"),
+              HasSubstr("given twice"));
+  EXPECT_THAT(PoolError("a=1GiB,policy=fixed,pageset.policy=memtuned"),
+              HasSubstr("given twice"));
+  EXPECT_THAT(PoolError("a=1GiB,size=2GiB"), HasSubstr("given twice"));
+}
+
+TEST(ConfigTest, RefusesTwoPoolsOfOneName) {
+  EXPECT_THAT(ErrorOf(Load({"--pool", "a=1GiB", "--pool", "a=2GiB"})),
+              HasSubstr("pool.a is defined twice"));
+}
+
+TEST(ConfigTest, RefusesToServeNothing) {
+  EXPECT_THAT(ErrorOf(Load({})), HasSubstr("--pool NAME=SIZE"));
+}
+
+TEST(ConfigTest, RefusesTcpSayingWhy) {
+  for (const char* address : {"127.0.0.1:9000", "0.0.0.0:1", "[::1]:1",
+                              "dns:///x", "unix-abstract:x", ""}) {
+    EXPECT_THAT(ErrorOf(Load({"--pool", "a=1GiB", "--listen", address})),
+                HasSubstr("mutual TLS"))
+        << address;
+  }
+}
+
+TEST(ConfigTest, KeepsMetricsOnLoopbackUnlessToldOtherwise) {
+  EXPECT_THAT(
+      ErrorOf(Load({"--pool", "a=1GiB", "--metrics-listen", "0.0.0.0:9750"})),
+      HasSubstr("metrics-allow-remote"));
+  EXPECT_TRUE(Load({"--pool", "a=1GiB", "--metrics-listen", "0.0.0.0:9750",
+                    "--metrics-allow-remote"})
+                  .ok());
+  EXPECT_TRUE(
+      Load({"--pool", "a=1GiB", "--metrics-listen", "127.0.0.2:0"}).ok());
+  EXPECT_TRUE(Load({"--pool", "a=1GiB", "--metrics-listen", "off"}).ok());
+  EXPECT_FALSE(Load({"--pool", "a=1GiB", "--metrics-listen", "9750"}).ok());
+}
+
+TEST(ConfigTest, RefusesSocketPathsTheKernelCannotHold) {
+  const std::string folder = "/tmp/" + std::string(100, 'd');
+
+  EXPECT_THAT(
+      ErrorOf(Load({"--pool", "a=1GiB", "--runtime-dir", folder.c_str()})),
+      HasSubstr("allowed 1 to 107"));
+}
+
+TEST(ConfigTest, RefusesOddValuesOfSettings) {
+  const auto error = [](const char* flag, const char* value) {
+    return ErrorOf(Load({"--pool", "a=1GiB", flag, value}));
+  };
+  EXPECT_EQ(error("--sample-interval", "9ms"),
+            "--sample-interval is '9ms'; allowed 10ms to 1h");
+  EXPECT_THAT(error("--sample-interval", "inf"), HasSubstr("10ms to 1h"));
+  EXPECT_THAT(error("--sample-interval", "1"), HasSubstr("10ms to 1h"));
+  EXPECT_THAT(error("--log-level", "loud"), HasSubstr("debug, info"));
+  EXPECT_THAT(error("--log-format", "xml"), HasSubstr("text, json"));
+  EXPECT_THAT(error("--topology", "xml:"), HasSubstr("synthetic:DESC"));
+  EXPECT_THAT(error("--topology", "dead"), HasSubstr("live"));
+  EXPECT_THAT(error("--runtime-dir", ""), HasSubstr("a path of 1"));
+}
+
+TEST(ConfigTest, ExitsWithUsageOnUnknownFlagsAndZeroOnHelp) {
+  EXPECT_TRUE(Line({"--no-such-flag"}).exit_now);
+  EXPECT_EQ(Line({"--no-such-flag"}).exit_code, 2);
+  EXPECT_EQ(Line({"--log-level"}).exit_code, 2);
+  EXPECT_EQ(Line({"stray"}).exit_code, 2);
+  EXPECT_EQ(Line({"--log-level", "info", "--log-level", "info"}).exit_code, 2);
+  const CommandLine help = Line({"--help"});
+  EXPECT_TRUE(help.exit_now);
+  EXPECT_EQ(help.exit_code, 0);
+  for (const ConfigSetting& setting : ConfigSettings()) {
+    EXPECT_THAT(help.exit_text, HasSubstr(std::string("--") + setting.key));
+  }
+  EXPECT_THAT(Line({"--version"}).exit_text, StartsWith("memtuned "));
+}
+
+TEST(ConfigFileTest, ReadsSettingsAndBothFormsOfAPool) {
+  Config config;
+  const absl::Status status = ReadConfigText(
+      "# comment\n"
+      "sample-interval: 2s\n"
+      "metrics-per-cpu: true\n"
+      "pool:\n"
+      "  one: 1GiB,policy=fixed\n"
+      "  two:\n"
+      "    size: 2GiB/node\n"
+      "    mode: 0600\n"
+      "    pageset.batch_factor: 2\n",
+      "f.yaml", config);
+
+  ASSERT_TRUE(status.ok()) << status;
+  EXPECT_EQ(config.sample_interval, std::chrono::seconds(2));
+  EXPECT_TRUE(config.metrics_per_cpu);
+  ASSERT_EQ(config.pools.size(), 2u);
+  EXPECT_EQ(config.pools[1].socket_mode, 0600);
+  EXPECT_EQ(config.pools[1].tunables[0].value, TunableValue(2.0));
+}
+
+TEST(ConfigFileTest, AcceptsAnEmptyFile) {
+  EXPECT_EQ(FileError(""), "");
+  EXPECT_EQ(FileError("# nothing\n"), "");
+  EXPECT_EQ(FileError("---\n"), "");
+}
+
+TEST(ConfigFileTest, NamesFileLineAndField) {
+  EXPECT_THAT(FileError("log-level: info\nno-such: 1\n"),
+              StartsWith("f.yaml:2: unknown key 'no-such'; allowed pool, "));
+  EXPECT_EQ(FileError("\n\nlog-level: loud\n"),
+            "f.yaml:3: log-level is 'loud'; allowed debug, info, warning, "
+            "error");
+  EXPECT_EQ(FileError("log-level: [info]\n"),
+            "f.yaml:1: log-level is a list; allowed a single value");
+  EXPECT_EQ(FileError("log-level:\n"),
+            "f.yaml:1: log-level is empty; allowed a single value");
+  EXPECT_THAT(FileError("pool:\n  a:\n    size: 1GiB\n    policy: best\n"),
+              StartsWith("f.yaml:4: pool.a.policy: pageset.policy is"));
+  EXPECT_THAT(FileError("pool:\n  a:\n    policy: fixed\n"),
+              StartsWith("f.yaml:2: pool.a.size is missing"));
+  EXPECT_EQ(FileError("pool:\n  a: 1GiB\n  a: 2GiB\n"),
+            "f.yaml:3: pool.a is defined twice");
+  EXPECT_EQ(FileError("pool:\n  a:\n    size: 1GiB\n    size: 2GiB\n"),
+            "f.yaml:4: pool.a.size is given twice");
+  EXPECT_EQ(FileError("log-level: info\nlog-level: info\n"),
+            "f.yaml:2: log-level is given twice");
+  EXPECT_THAT(FileError("pool: [a]\n"), StartsWith("f.yaml:1: pool is a list"));
+  EXPECT_THAT(FileError("- a\n"), StartsWith("f.yaml:1: the file is a list"));
+  EXPECT_THAT(FileError("[a]: b\n"), StartsWith("f.yaml:1: a key is a list"));
+  EXPECT_THAT(FileError("a: b: c\n"), StartsWith("f.yaml:1: not YAML: "));
+  EXPECT_THAT(FileError("a: 1\n---\nb: 2\n"), HasSubstr("2 documents"));
+  EXPECT_THAT(FileError(std::string(100000, '[')), HasSubstr("not YAML"));
+}
+
+class ConfigFolderTest : public testing::Test {
+ protected:
+  ConfigFolderTest() {
+    char folder[] = "/tmp/memtuned-config-XXXXXX";
+    folder_ = mkdtemp(folder);
+  }
+  ~ConfigFolderTest() override { std::filesystem::remove_all(folder_); }
+  std::string Write(const std::string& text) {
+    const std::string path = folder_ + "/memtuned.yaml";
+    std::ofstream(path) << text;
+    return path;
+  }
+  std::string folder_;
+};
+
+TEST_F(ConfigFolderTest, LetsFlagsWinOverTheFile) {
+  const std::string path =
+      Write("log-level: debug\nlog-format: json\npool: {a: 1GiB}\n");
+
+  const auto config = Load({"--config", path.c_str(), "--log-level", "error"});
+
+  ASSERT_TRUE(config.ok()) << config.status();
+  EXPECT_EQ(config->log_level, "error");
+  EXPECT_EQ(config->log_format, "json");
+  EXPECT_EQ(config->pools[0].name, "a");
+}
+
+TEST_F(ConfigFolderTest, PrintsValuesThatReadBackTheSame) {
+  const auto first =
+      Load({"--pool", "a=3MiB/node,policy=fixed,mode=0640", "--topology",
+            "synthetic:node:2 pu:4", "--runtime-dir", "/tmp/it's", "--pool",
+            "b=1GiB,watermark.min_free_kbytes=auto,populate=lazy"});
+  ASSERT_TRUE(first.ok()) << first.status();
+  const std::string path = Write(ConfigText(*first));
+
+  const auto second = Load({"--config", path.c_str()});
+
+  ASSERT_TRUE(second.ok()) << second.status();
+  EXPECT_EQ(ConfigText(*second), ConfigText(*first));
+  EXPECT_EQ(second->runtime_dir, "/tmp/it's");
+  EXPECT_EQ(second->pools[0].bytes, uint64_t{3} << 20);
+  EXPECT_EQ(second->pools[0].socket_mode, 0640);
+}
+
+TEST_F(ConfigFolderTest, SaysWhyAFileCannotBeRead) {
+  const std::string missing = folder_ + "/none.yaml";
+
+  EXPECT_THAT(ErrorOf(Load({"--config", missing.c_str()})),
+              HasSubstr("No such file"));
+  EXPECT_THAT(ErrorOf(Load({"--config", folder_.c_str()})),
+              HasSubstr("not a regular file"));
+  const std::string big = Write(std::string((1 << 20) + 1, '#'));
+  EXPECT_THAT(ErrorOf(Load({"--config", big.c_str()})),
+              HasSubstr("allowed 0 to 1048576"));
+}
+
+}  // namespace
+}  // namespace memtuned
