@@ -19,256 +19,208 @@ constexpr std::array<const char*, 5> kZones = {"DMA", "DMA32", "Normal",
 constexpr std::array<const char*, 5> kReferences = {
     "commands", "options", "exit-codes", "tunables", "metrics"};
 
-constexpr ArgumentDef kNoArgument = {"", ValueKind::kFlag};
 constexpr int kAnyNumber = 1 << 20;
 
-constexpr OptionDef kNode = {"--node",
-                             "",
-                             "N",
-                             ValueKind::kNumbers,
-                             "only these nodes: os indexes, as in 0 or 0,2-3",
-                             {},
-                             0,
-                             kMaxNodeNumber};
+constexpr OptionDef Flag(const char* name, const char* help) {
+  return {name, "", "", ValueKind::kFlag, help};
+}
+
+constexpr OptionDef Text(const char* name, const char* value,
+                         const char* help) {
+  return {name, "", value, ValueKind::kText, help};
+}
+
+constexpr OptionDef Numbers(const char* name, const char* value, int max,
+                            const char* help) {
+  return {name, "", value, ValueKind::kNumbers, help, {}, 0, 1.0 * max};
+}
+
+constexpr OptionDef Duration(const char* name, double min, double max,
+                             const char* help) {
+  return {name, "", "TIME", ValueKind::kDuration, help, {}, min, max};
+}
+
+// With a letter, as "-o" for "--output".
+constexpr OptionDef Short(const char* letter, OptionDef option) {
+  option.letter = letter;
+  return option;
+}
+
+constexpr OptionDef kNode =
+    Numbers("--node", "N", kMaxNodeNumber,
+            "only these nodes: os indexes, as in 0 or 0,2-3");
+constexpr OptionDef kCpu =
+    Numbers("--cpu", "C", kMaxCpuNumber,
+            "only the pagesets of these CPUs, as in 0 or 0,4-7");
 constexpr OptionDef kZone = {"--zone",
                              "",
                              "ZONE",
                              ValueKind::kChoices,
                              "only these zones, as in Normal or Normal,Movable",
                              kZones};
-constexpr OptionDef kRate = {
-    "--rate",
-    "",
-    "TIME",
-    ValueKind::kDuration,
-    "look twice, this far apart, and show counters per second",
-    {},
-    0.1,
-    3600};
-constexpr OptionDef kReason = {"--reason", "", "TEXT", ValueKind::kText,
-                               "why: kept with the change"};
-constexpr OptionDef kDryRun = {"--dry-run", "", "", ValueKind::kFlag,
-                               "show what would happen, change nothing"};
-constexpr OptionDef kEtag = {
-    "--etag", "", "ETAG", ValueKind::kText,
-    "refuse if the tunables changed since this etag was read"};
-constexpr OptionDef kRequestId = {
-    "--request-id", "", "ID", ValueKind::kText,
-    "a repeated call with the same id is not done twice"};
+constexpr OptionDef kRate =
+    Duration("--rate", 0.1, 3600,
+             "look twice, this far apart, and show counters per second");
+constexpr OptionDef kReason =
+    Text("--reason", "TEXT", "why: kept with the change");
+constexpr OptionDef kDryRun =
+    Flag("--dry-run", "show what would happen, change nothing");
+constexpr OptionDef kEtag =
+    Text("--etag", "ETAG",
+         "refuse if the tunables changed since this etag was read");
+constexpr OptionDef kRequestId = Text(
+    "--request-id", "ID", "a repeated call with the same id is not done twice");
 
 constexpr std::array<OptionDef, 7> kGlobalOptions = {{
-    {"--target", "-t", "ADDR", ValueKind::kText,
-     "the daemon's Unix socket, unix:/PATH or /PATH; default "
-     "$MEMTUNED_TARGET, else unix:/run/memtuned/memtuned.sock"},
+    Short("-t", Text("--target", "ADDR",
+                     "the daemon's Unix socket, unix:/PATH or /PATH; default "
+                     "$MEMTUNED_TARGET, else "
+                     "unix:/run/memtuned/memtuned.sock")),
     {"--subject", "-s", "NAME", ValueKind::kSubject,
      "host or pools/NAME; reading verbs default to every subject"},
     {"--output", "-o", "FORMAT", ValueKind::kChoice,
      "table, wide (all columns, never shortened), json (the response in "
      "proto JSON, errors too) or yaml",
      kOutputs},
-    {"--timeout",
-     "",
-     "TIME",
-     ValueKind::kDuration,
-     "deadline of each call, as in 10s or 300ms; default 10s",
-     {},
-     0.001,
-     86400},
+    Duration("--timeout", 0.001, 86400,
+             "deadline of each call, as in 10s or 300ms; default 10s"),
     {"--color", "", "WHEN", ValueKind::kChoice,
      "auto (on a terminal, unless NO_COLOR is set), always or never", kColors},
-    {"--help", "-h", "", ValueKind::kFlag, "help on memtunectl or on a verb"},
-    {"--version", "", "", ValueKind::kFlag,
-     "the client's version; 'version' asks the daemon too"},
+    Short("-h", Flag("--help", "help on memtunectl or on a verb")),
+    Flag("--version", "the client's version; 'version' asks the daemon too"),
 }};
 
 constexpr std::array<OptionDef, 2> kZoneFilter = {kNode, kZone};
 constexpr std::array<OptionDef, 4> kPagesetOptions = {
-    {{"--cpu", "", "", ValueKind::kFlag,
-      "one row for each CPU instead of each zone (also -o wide)"},
-     kNode,
-     kZone,
-     kRate}};
+    Flag("--cpu", "one row for each CPU instead of each zone (also -o wide)"),
+    kNode, kZone, kRate};
 constexpr std::array<OptionDef, 1> kStatsOptions = {kRate};
 constexpr std::array<OptionDef, 2> kWatchOptions = {
-    {{"--interval",
-      "",
-      "TIME",
-      ValueKind::kDuration,
-      "least time between two samples; default 1s",
-      {},
-      0.05,
-      3600},
-     {"--count",
-      "-n",
-      "N",
-      ValueKind::kNumbers,
-      "stop after this many samples of each subject",
-      {},
-      1,
-      1000000000}}};
+    Duration("--interval", 0.05, 3600,
+             "least time between two samples; default 1s"),
+    {"--count",
+     "-n",
+     "N",
+     ValueKind::kNumber,
+     "stop after this many samples of each subject",
+     {},
+     1,
+     1e9}};
 constexpr std::array<OptionDef, 4> kSetOptions = {kReason, kDryRun, kEtag,
                                                   kRequestId};
 constexpr std::array<OptionDef, 6> kRecalculateOptions = {
     kReason, kDryRun, kEtag, kRequestId, kNode, kZone};
 constexpr std::array<OptionDef, 7> kDrainOptions = {
-    {kReason,
-     kDryRun,
-     kEtag,
-     kRequestId,
-     kNode,
-     kZone,
-     {"--cpu",
-      "",
-      "C",
-      ValueKind::kNumbers,
-      "only the pagesets of these CPUs, as in 0 or 0,4-7",
-      {},
-      0,
-      kMaxCpuNumber}}};
+    kReason, kDryRun, kEtag, kRequestId, kNode, kZone, kCpu};
 
 constexpr std::array<CommandDef, 17> kCommands = {{
-    {"topology",
-     "",
-     kNoArgument,
-     {},
-     SubjectUse::kAll,
-     false,
-     "Show nodes, their memory, CPUs and distances.",
-     "memtunectl topology\n"
-     "memtunectl --subject pools/default topology -o json",
-     &RunTopology},
-    {"zones", "", kNoArgument, kZoneFilter, SubjectUse::kAll, false,
-     "Show size, free memory, watermarks and limits of each zone.",
-     "memtunectl zones --node 0\n"
-     "memtunectl zones -o wide",
-     &RunZones},
-    {"pagesets", "", kNoArgument, kPagesetOptions, SubjectUse::kAll, false,
-     "Show batch, limits and filling of the per-CPU pagesets.",
-     "memtunectl pagesets --rate 5s\n"
-     "memtunectl pagesets --cpu --node 0",
-     &RunPagesets},
-    {"processes",
-     "",
-     kNoArgument,
-     {},
-     SubjectUse::kAll,
-     false,
-     "Show the processes attached to a pool and what they hold.",
-     "memtunectl --subject pools/default processes",
-     &RunProcesses},
-    {"stats",
-     "",
-     {"[NAME...]", ValueKind::kText, 0, kAnyNumber},
-     kStatsOptions,
-     SubjectUse::kAll,
-     false,
-     "Show every statistic, or those whose metric name contains NAME.",
-     "memtunectl stats zone_lock\n"
-     "memtunectl stats refills flushes --rate 5s",
-     &RunStats},
-    {"watch", "", kNoArgument, kWatchOptions, SubjectUse::kAll, false,
-     "Follow the zones: rates of each interval, until interrupted.",
-     "memtunectl watch --interval 2s\n"
-     "memtunectl watch -o json --count 10",
-     &RunWatch},
-    {"tunables",
-     "",
-     {"[NAME]", ValueKind::kTunable, 0, 1},
-     {},
-     SubjectUse::kAll,
-     false,
-     "Show values, ranges and defaults, and why one is read-only.",
-     "memtunectl tunables\n"
-     "memtunectl tunables pageset.batch_factor",
-     &RunTunables},
-    {"set",
-     "",
-     {"TUNABLE=VALUE...", ValueKind::kAssignment, 1, kAnyNumber},
-     kSetOptions,
-     SubjectUse::kOne,
-     false,
-     "Change tunables, all or none of them.",
-     "memtunectl set pageset.batch_factor=2 --dry-run\n"
-     "memtunectl --subject pools/default set pageset.batch_factor=2 "
-     "pageset.free_high_factor=5 --reason 'iperf regression'",
-     &RunSet},
-    {"recalculate", "recalc", kNoArgument, kRecalculateOptions,
-     SubjectUse::kOne, false,
-     "Compute pageset limits and watermarks anew from today's facts.",
-     "memtunectl recalculate --dry-run\n"
-     "memtunectl recalc --node 0 --reason 'memory was added'",
-     &RunRecalculate},
-    {"drain", "", kNoArgument, kDrainOptions, SubjectUse::kOne, false,
-     "Return the pages in pagesets to their zones; changes no limit.",
-     "memtunectl drain --reason 'hugepage reservation'\n"
-     "memtunectl drain --node 0 --cpu 0-3 --dry-run",
-     &RunDrain},
-    {"subjects",
-     "",
-     kNoArgument,
-     {},
-     SubjectUse::kAll,
-     false,
-     "Show what the daemon watches and tunes.",
-     "memtunectl subjects",
-     &RunSubjects},
-    {"health",
-     "",
-     kNoArgument,
-     {},
-     SubjectUse::kAll,
-     false,
-     "Ask whether daemon and subjects serve; status 1 if one does not.",
-     "memtunectl --timeout 2s health",
-     &RunHealth},
-    {"version",
-     "",
-     kNoArgument,
-     {},
-     SubjectUse::kNone,
-     false,
-     "Show the versions of client and daemon.",
-     "memtunectl version",
-     &RunVersion},
-    {"completion",
-     "",
-     {"SHELL", ValueKind::kChoice, 1, 1, kShells},
-     {},
-     SubjectUse::kNone,
-     false,
-     "Print the completion script for bash, zsh or fish.",
-     "source <(memtunectl completion bash)\n"
-     "memtunectl completion zsh > ~/.zfunc/_memtunectl\n"
-     "memtunectl completion fish > "
-     "~/.config/fish/completions/memtunectl.fish",
-     &RunCompletion},
-    {"help",
-     "",
-     {"[VERB]", ValueKind::kVerb, 0, 1},
-     {},
-     SubjectUse::kNone,
-     false,
-     "Show help on memtunectl or on a verb.",
-     "memtunectl help set",
-     &RunHelp},
-    {"complete",
-     "",
-     {"[WORD...]", ValueKind::kText, 0, kAnyNumber},
-     {},
-     SubjectUse::kNone,
-     true,
-     "Print what may follow the words typed so far, a line each.",
-     "",
-     &RunComplete},
-    {"reference",
-     "",
-     {"TABLE", ValueKind::kChoice, 1, 1, kReferences},
-     {},
-     SubjectUse::kNone,
-     true,
-     "Print one of memtuned's tables as Markdown.",
-     "",
-     &RunReference},
+    {.name = "topology",
+     .subjects = SubjectUse::kAll,
+     .help = "Show nodes, their memory, CPUs and distances.",
+     .examples = "memtunectl topology\n"
+                 "memtunectl --subject pools/default topology -o json",
+     .run = &RunTopology},
+    {.name = "zones",
+     .options = kZoneFilter,
+     .subjects = SubjectUse::kAll,
+     .help = "Show size, free memory, watermarks and limits of each zone.",
+     .examples = "memtunectl zones --node 0\n"
+                 "memtunectl zones -o wide",
+     .run = &RunZones},
+    {.name = "pagesets",
+     .options = kPagesetOptions,
+     .subjects = SubjectUse::kAll,
+     .help = "Show batch, limits and filling of the per-CPU pagesets.",
+     .examples = "memtunectl pagesets --rate 5s\n"
+                 "memtunectl pagesets --cpu --node 0",
+     .run = &RunPagesets},
+    {.name = "processes",
+     .subjects = SubjectUse::kAll,
+     .help = "Show the processes attached to a pool and what they hold.",
+     .examples = "memtunectl --subject pools/default processes",
+     .run = &RunProcesses},
+    {.name = "stats",
+     .argument = {"[NAME...]", ValueKind::kText, 0, kAnyNumber},
+     .options = kStatsOptions,
+     .subjects = SubjectUse::kAll,
+     .help = "Show every statistic, or those whose metric name contains NAME.",
+     .examples = "memtunectl stats zone_lock\n"
+                 "memtunectl stats refills flushes --rate 5s",
+     .run = &RunStats},
+    {.name = "watch",
+     .options = kWatchOptions,
+     .subjects = SubjectUse::kAll,
+     .help = "Follow the zones: rates of each interval, until interrupted.",
+     .examples = "memtunectl watch --interval 2s\n"
+                 "memtunectl watch -o json --count 10",
+     .run = &RunWatch},
+    {.name = "tunables",
+     .argument = {"[NAME]", ValueKind::kTunable, 0, 1},
+     .subjects = SubjectUse::kAll,
+     .help = "Show values, ranges and defaults, and why one is read-only.",
+     .examples = "memtunectl tunables\n"
+                 "memtunectl tunables pageset.batch_factor",
+     .run = &RunTunables},
+    {.name = "set",
+     .argument = {"TUNABLE=VALUE...", ValueKind::kAssignment, 1, kAnyNumber},
+     .options = kSetOptions,
+     .subjects = SubjectUse::kOne,
+     .help = "Change tunables, all or none of them.",
+     .examples = "memtunectl set pageset.batch_factor=2 --dry-run\n"
+                 "memtunectl --subject pools/default set "
+                 "pageset.batch_factor=2 --reason 'iperf regression'",
+     .run = &RunSet},
+    {.name = "recalculate",
+     .alias = "recalc",
+     .options = kRecalculateOptions,
+     .subjects = SubjectUse::kOne,
+     .help = "Compute pageset limits and watermarks anew from today's facts.",
+     .examples = "memtunectl recalculate --dry-run\n"
+                 "memtunectl recalc --node 0 --reason 'memory was added'",
+     .run = &RunRecalculate},
+    {.name = "drain",
+     .options = kDrainOptions,
+     .subjects = SubjectUse::kOne,
+     .help = "Return the pages in pagesets to their zones; changes no limit.",
+     .examples = "memtunectl drain --reason 'hugepage reservation'\n"
+                 "memtunectl drain --node 0 --cpu 0-3 --dry-run",
+     .run = &RunDrain},
+    {.name = "subjects",
+     .subjects = SubjectUse::kAll,
+     .help = "Show what the daemon watches and tunes.",
+     .examples = "memtunectl subjects",
+     .run = &RunSubjects},
+    {.name = "health",
+     .subjects = SubjectUse::kAll,
+     .help = "Ask whether daemon and subjects serve; status 1 if one does not.",
+     .examples = "memtunectl --timeout 2s health",
+     .run = &RunHealth},
+    {.name = "version",
+     .help = "Show the versions of client and daemon.",
+     .examples = "memtunectl version",
+     .run = &RunVersion},
+    {.name = "completion",
+     .argument = {"SHELL", ValueKind::kChoice, 1, 1, kShells},
+     .help = "Print the completion script for bash, zsh or fish.",
+     .examples = "source <(memtunectl completion bash)\n"
+                 "source <(memtunectl completion zsh)\n"
+                 "memtunectl completion fish | source",
+     .run = &RunCompletion},
+    {.name = "help",
+     .argument = {"[VERB]", ValueKind::kVerb, 0, 1},
+     .help = "Show help on memtunectl or on a verb.",
+     .examples = "memtunectl help set",
+     .run = &RunHelp},
+    {.name = "complete",
+     .argument = {"[WORD...]", ValueKind::kText, 0, kAnyNumber},
+     .hidden = true,
+     .help = "Print what may follow the words typed so far, a line each.",
+     .run = &RunComplete},
+    {.name = "reference",
+     .argument = {"TABLE", ValueKind::kChoice, 1, 1, kReferences},
+     .hidden = true,
+     .help = "Print one of memtuned's tables as Markdown.",
+     .run = &RunReference},
 }};
 
 }  // namespace

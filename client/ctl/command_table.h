@@ -22,6 +22,7 @@ enum class ValueKind {
   kText,        // anything
   kChoice,      // one of `choices`
   kChoices,     // one or more of `choices`, commas between
+  kNumber,      // one whole number in min..max
   kNumbers,     // whole numbers in min..max: "0", "0,2", "4-7"
   kDuration,    // "10s", "300ms", "2m"; seconds in min..max
   kSubject,     // "host" or "pools/NAME"
@@ -38,7 +39,7 @@ struct OptionDef {
   ValueKind kind;
   const char* help;                           // one sentence
   std::span<const char* const> choices = {};  // kChoice, kChoices
-  double min = 0, max = 0;                    // kNumbers, kDuration
+  double min = 0, max = 0;                    // kNumber, kNumbers, kDuration
 };
 
 // The positional arguments of a verb.
@@ -62,13 +63,13 @@ using VerbFunction = absl::StatusOr<ExitCode> (*)(Session& session);
 // One row of the table.
 struct CommandDef {
   const char* name;
-  const char* alias;  // "" for none
-  ArgumentDef argument;
-  std::span<const OptionDef> options;
-  SubjectUse subjects;
-  bool hidden;           // for scripts and this project's own tools
-  const char* help;      // one sentence
-  const char* examples;  // lines to copy, without the prompt; "" for none
+  const char* alias = "";
+  ArgumentDef argument = {"", ValueKind::kFlag};  // none
+  std::span<const OptionDef> options = {};
+  SubjectUse subjects = SubjectUse::kNone;
+  bool hidden = false;        // for scripts and this project's own tools
+  const char* help;           // one sentence
+  const char* examples = "";  // lines to copy, without the prompt
   VerbFunction run;
 };
 

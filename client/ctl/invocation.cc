@@ -81,6 +81,15 @@ absl::Status CheckOption(const OptionDef& option, const std::string& value) {
         }
       }
       break;
+    case ValueKind::kNumber:
+      if (value.find_first_not_of("0123456789") != std::string::npos ||
+          !ParseNumbers(value, static_cast<int>(option.min),
+                        static_cast<int>(option.max))) {
+        return Bad(option.name, value,
+                   "a whole number " + NumberText(option.min) + " to " +
+                       NumberText(option.max));
+      }
+      break;
     case ValueKind::kNumbers:
       if (!ParseNumbers(value, static_cast<int>(option.min),
                         static_cast<int>(option.max))) {
@@ -180,6 +189,15 @@ absl::Status UnknownWord(const CommandDef* command, const std::string& word) {
                                       "'; usage: " + UsageLine(*command));
   }
   return UnknownVerb(word);
+}
+
+// The library's own message, without its names for types.
+std::string ParserText(std::string text) {
+  const std::string missing = ": 1 required TEXT missing";
+  const size_t found = text.find(missing);
+  if (found != std::string::npos)
+    text.replace(found, missing.size(), " needs a value");
+  return text;
 }
 
 // The parser and everything it writes to.
@@ -313,7 +331,7 @@ absl::StatusOr<Invocation> ParseCommandLine(
   try {
     parser.app.parse(reversed);
   } catch (const CLI::ParseError& error) {
-    return absl::InvalidArgumentError(error.what());
+    return absl::InvalidArgumentError(ParserText(error.what()));
   }
   absl::StatusOr<Invocation> invocation = Collect(parser);
   if (!invocation.ok()) return invocation;

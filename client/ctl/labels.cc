@@ -22,7 +22,9 @@ std::vector<std::string_view> SplitPath(std::string_view path) {
 std::string ZoneLabel(std::string_view resource) {
   const std::vector<std::string_view> parts = SplitPath(resource);
   std::string label;
-  for (size_t i = 0; i + 1 < parts.size(); ++i) {
+  // A pool may be called "nodes".
+  const size_t start = parts[0] == "pools" ? 2 : 0;
+  for (size_t i = start; i + 1 < parts.size(); ++i) {
     if (parts[i] == "nodes" && label.empty())
       label = parts[++i];
     else if (parts[i] == "zones")

@@ -123,7 +123,8 @@ std::vector<std::string> ErrorLines(const absl::Status& status) {
 std::string ErrorJson(const absl::Status& status) {
   using Json = nlohmann::ordered_json;
   Json details = Json::array();
-  for (const auto& any : RpcStatusOf(status).details()) {
+  const google::rpc::Status rpc_status = RpcStatusOf(status);
+  for (const auto& any : rpc_status.details()) {
     google::protobuf::util::JsonPrintOptions options;
     options.preserve_proto_field_names = true;
     std::string text;
