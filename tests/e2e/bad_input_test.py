@@ -70,7 +70,9 @@ class BadInputTest(unittest.TestCase):
                 ("Bad/Name=64MiB", ("Bad/Name",)),
                 ("=64MiB", ("=64MiB",)),
                 ("default=64MiB,policy=fast", ("fast", "memtuned")),
-                ("default=64MiB,batch_factor=9", ("9", "0.25 to 8")),
+                ("default=64MiB,pageset.batch_factor=9", ("0.25 to 8",)),
+                ("default=64MiB,populate=perhaps", ("perhaps", "lazy")),
+                ("default=64MiB,mode=999", ("999", "octal")),
                 ("default=64MiB,sections_per_second=-1", ("-1",)),
                 ("default=64MiB,nope=1", ("nope",))):
             with self.subTest(pool=pool):
@@ -81,9 +83,16 @@ class BadInputTest(unittest.TestCase):
 
     def test_configuration_files(self):
         for text, names in (
-                ("pools: [", ("bad.yaml",)),
-                ("nope: 1\n", ("nope",)),
-                ("pools:\n  - name: a\n    size: 12XB\n", ("12XB",)),
+                ("pool: [", ("bad.yaml",)),
+                ("pool: [a]\n", ("bad.yaml:1", "a list")),
+                ("nope: 1\n", ("bad.yaml:1", "nope", "sample-interval")),
+                ("pool:\n  a: 12XB\n", ("bad.yaml:2", "12XB")),
+                ("pool:\n  a:\n    size: 64MiB\n    policy: fast\n",
+                 ("bad.yaml:4", "fast")),
+                ("sample-interval: never\npool: {a: 64MiB}\n",
+                 ("bad.yaml:1", "never")),
+                ("log-level: loud\npool: {a: 64MiB}\n", ("loud", "warning")),
+                ("", ("pool",)),
                 ("- just\n- a list\n", ("bad.yaml",)),
                 ("\x00\x01\x02", ("bad.yaml",)),
                 ("a: &a [*a, *a]\n" * 50, ("bad.yaml",))):

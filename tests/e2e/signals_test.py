@@ -66,29 +66,55 @@ class TerminateTest(unittest.TestCase):
 
 
 class HangupTest(unittest.TestCase):
-    def config(self, daemon, text):
-        with open(os.path.join(daemon.dir, "memtuned.yaml"), "w",
-                  encoding="utf-8") as file:
+    """A daemon with a configuration file that changes under it."""
+
+    def setUp(self):
+        self.daemon = Daemon(pools=())
+        self.path = os.path.join(self.daemon.dir, "memtuned.yaml")
+        self.write("pool: {default: 64MiB}\nsample-interval: 10s\n")
+        self.daemon.arguments += ["--config", self.path]
+        self.daemon.start()
+        self.addCleanup(self.daemon.__exit__, None, None, None)
+
+    def write(self, text):
+        with open(self.path, "w", encoding="utf-8") as file:
             file.write(text)
 
-    def hangup(self, daemon, said):
-        before = len(daemon.log())
-        daemon.process.send_signal(signal.SIGHUP)
-        wait_for(lambda: said in daemon.log()[before:].lower(), 10,
-                 f"the log says {said!r}")
+    def hangup(self, *said):
+        before = len(self.daemon.log())
+        self.daemon.process.send_signal(signal.SIGHUP)
+        wait_for(lambda: all(word in self.daemon.log()[before:]
+                             for word in said), 10, f"the log says {said}")
+
+    def samples_in(self, seconds):
+        seen = set()
+        end = time.monotonic() + seconds
+        while time.monotonic() < end:
+            seen.add(self.daemon.sample_time())
+            time.sleep(0.05)
+        return len(seen)
+
+    def test_a_new_interval_counts_at_once(self):
+        self.assertLessEqual(self.samples_in(1.5), 2)
+
+        self.write("pool: {default: 64MiB}\nsample-interval: 100ms\n")
+        self.hangup("sample-interval")
+
+        self.assertGreater(self.samples_in(1.5), 5)
 
     def test_a_bad_file_keeps_the_old_values(self):
-        daemon = Daemon(pools=())
-        self.config(daemon, "pools:\n  - name: default\n    size: 64MiB\n")
-        daemon.arguments += ["--config",
-                             os.path.join(daemon.dir, "memtuned.yaml")]
-        with daemon:
-            self.config(daemon, "nope: [\n")
-            self.hangup(daemon, "memtuned.yaml")
-            time.sleep(0.2)
+        self.write("sample-interval: [\n")
+        self.hangup("memtuned.yaml")
 
-            self.assertIsNone(daemon.process.poll())
-            self.assertEqual(daemon.ctl("zones").returncode, 0)
+        self.assertIsNone(self.daemon.process.poll())
+        self.assertEqual(self.daemon.ctl("zones").returncode, 0)
+
+    def test_what_cannot_change_is_named(self):
+        self.write("pool: {default: 128MiB}\nsample-interval: 10s\n")
+        self.hangup("pool")
+
+        size = self.daemon.stats("memtuned_pool_size_bytes")
+        self.assertEqual(list(size.values()), [64 << 20])
 
 
 if __name__ == "__main__":

@@ -43,6 +43,7 @@ LIBRARIES = {
         "daemon/rpc/", "daemon/daemon.cc", "daemon/daemon.h", "client/ctl/"),
     r"memtuned/v1/|google/(protobuf|rpc)/": (
         "daemon/rpc/", "daemon/daemon.cc", "client/ctl/", "proto/"),
+    r"memtuned/(?!v1/)": ("client/attach/", "client/load/"),
     r"yaml-cpp/": ("daemon/", "client/ctl/"),
     r"spdlog/": ("daemon/",),
     r"nlohmann/": ("daemon/", "client/ctl/", "client/load/"),

@@ -141,6 +141,8 @@ class IncludesTest(unittest.TestCase):
                              ("daemon/rpc/a.cc", "prometheus/exposer.h"),
                              ("daemon/metrics/a.cc", "grpcpp/grpcpp.h"),
                              ("client/load/a.cc", "grpcpp/grpcpp.h"),
+                             ("client/ctl/a.cc", "memtuned/pool.h"),
+                             ("daemon/pool/a.cc", "memtuned/memtuned.h"),
                              ("client/ctl/a.cc", "spdlog/spdlog.h")):
             with self.subTest(path=path, target=target):
                 self.expect(includes.libraries, 1,
