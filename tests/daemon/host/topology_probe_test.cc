@@ -138,16 +138,17 @@ TEST(TopologyProbeTest, RefusesNumbersThatHwlocTakes) {
               HasSubstr("bytes of memory; at most"));
 }
 
-// libhwloc 2.9 runs into an assertion on the empty cpuset.
+// libhwloc 2.9 runs into an assertion on a cpuset that begins with a comma.
 TEST(TopologyProbeTest, SurvivesAFileThatCrashesLibhwloc) {
   const TempDir dir;
+  const std::string sets =
+      "nodeset=\"0x1\" complete_nodeset=\"0x1\" cpuset=\"0x1\"";
   const std::string path = dir.Write(
-      "crash.xml",
-      "<topology version=\"2.0\">\n"
-      "<object type=\"Machine\" os_index=\"0\" cpuset=\"\" "
-      "complete_cpuset=\"0x1\" allowed_cpuset=\"0x1\" nodeset=\"0x1\" "
-      "complete_nodeset=\"0x1\" allowed_nodeset=\"0x1\" gp_index=\"1\">\n"
-      "</object>\n</topology>\n");
+      "crash.xml", "<topology version=\"2.0\">\n<object type=\"Machine\" " +
+                       sets + " complete_cpuset=\"0x1\" gp_index=\"1\">\n" +
+                       "<object type=\"PU\" os_index=\"0\" " + sets +
+                       " complete_cpuset=\",0x1\" gp_index=\"2\"/>\n" +
+                       "</object>\n</topology>\n");
 
   EXPECT_THAT(Refused("xml:" + path),
               AnyOf(HasSubstr("libhwloc crashed"),
