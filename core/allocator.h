@@ -66,15 +66,15 @@ class Allocator {
   Segment& segment() { return segment_; }
   ProcessOwner owner() const { return owner_; }
 
-  // In a forked child: this copy no longer owns anything. Allocation fails,
-  // frees of the parent's blocks are counted no-ops.
-  void Detach() { detached_ = true; }
-  bool detached() const { return detached_; }
+  // True in a forked child: this copy owns nothing. Allocation fails, frees of
+  // the parent's blocks are counted no-ops.
+  bool detached() const { return !threads_.owned(); }
 
  private:
-  friend class ThreadRegistry;
-
-  Pfn AllocateSlow(int order, PageType type, ThreadContext& thread) noexcept;
+  Pfn AllocateSlow(int order, PageType type) noexcept;
+  FreeResult FreeCold(Pfn pfn, int order) noexcept;
+  FreeResult CommitFree(PagesetShared& pageset, int list, int order) noexcept
+      RELEASE(pageset.guard);
   Pfn TryZones(int order, PageType type, ThreadContext& thread,
                const MemsCopy& copy, bool min_mark) noexcept;
   Pfn TakeFromZone(Zone& zone, uint32_t cpu, int order, PageType type,
@@ -85,15 +85,14 @@ class Allocator {
                          ThreadContext& thread) noexcept;
   // Gets back what other CPUs, the depot or uninitialised sections hold.
   bool MakeAvailable(const MemsCopy& copy, ThreadContext& thread) noexcept;
-  FreeResult FreeSlow(Pfn pfn, int order, PageWord word,
-                      ThreadContext& thread) noexcept;
+  FreeResult FreeSlow(Pfn pfn, int order, PageWord word) noexcept;
   FreeResult CheckFree(Pfn pfn, int order, PageWord* word) const noexcept;
   FreeResult Refuse(FreeResult why) noexcept;
-  FreeResult ChangeKind(Pfn pfn, int order, PageKind from, PageKind to)
-      noexcept;
+  FreeResult ChangeKind(Pfn pfn, int order, PageKind from,
+                        PageKind to) noexcept;
   void Fail(FailureReason why) noexcept;
-  void NoteTaken(Pfn pfn, int order, ThreadContext& thread) noexcept;
-  void NoteGiven(int order, ThreadContext& thread) noexcept;
+  void NoteTaken(Pfn pfn, int order, ThreadSlot* slot) noexcept;
+  void NoteGiven(int order, ThreadSlot* slot) noexcept;
   void CountNuma(Zone& taken, Zone& preferred, const CpuEntry& cpu,
                  bool interleaved) noexcept;
 
@@ -102,9 +101,30 @@ class Allocator {
   const ProcessOwner owner_;
   ProcessSlot& slot_;
   Shared64* const section_bits_;
-  bool detached_ = false;
   ThreadRegistry threads_;
 };
+
+inline void Allocator::NoteTaken(Pfn pfn, int order,
+                                 ThreadSlot* slot) noexcept {
+  // Reaping walks only sections flagged here.
+  const uint32_t section = pfn.value >> kSectionShift;
+  Shared64& word = section_bits_[section / 64];
+  const uint64_t bit = 1ull << (section % 64);
+  if (MEMTUNED_UNLIKELY((LoadRelaxed(word) & bit) == 0)) word.fetch_or(bit);
+  if (MEMTUNED_LIKELY(slot != nullptr)) {
+    Bump(slot->taken_pages, uint64_t{1} << order);
+  } else {
+    AtomicBump(slot_.retired_taken_pages, uint64_t{1} << order);
+  }
+}
+
+inline void Allocator::NoteGiven(int order, ThreadSlot* slot) noexcept {
+  if (MEMTUNED_LIKELY(slot != nullptr)) {
+    Bump(slot->given_pages, uint64_t{1} << order);
+  } else {
+    AtomicBump(slot_.retired_given_pages, uint64_t{1} << order);
+  }
+}
 
 }  // namespace memtuned
 

@@ -7,118 +7,109 @@
 
 namespace memtuned {
 
+// As in Allocate: no call before the tail.
 FreeResult Allocator::Free(Pfn pfn, int order) noexcept {
-  PageWord word(0);
-  const FreeResult check = CheckFree(pfn, order, &word);
-  if (MEMTUNED_UNLIKELY(check != FreeResult::kFreed)) return Refuse(check);
-  ThreadContext& thread = threads_.Current();
-  const uint32_t number = env::CurrentCpu();
-  if (MEMTUNED_UNLIKELY(number > kMaxCpuNumber || order > kCostlyOrder)) {
-    return FreeSlow(pfn, order, word, thread);
+  const LastUsed* last = threads_.IfCurrent();
+  if (MEMTUNED_UNLIKELY(last == nullptr ||
+                        static_cast<unsigned>(order) > kCostlyOrder ||
+                        pfn.value - last->first_pfn >= last->nr_pages)) {
+    return FreeCold(pfn, order);
   }
-  const CpuEntry& cpu = mapping_.cpu_table[number];
-  const uint32_t zone_number = LoadRelaxed(cpu.zone);
-  const ZoneShared& zone = mapping_.zones[zone_number];
-  PagesetShared& pageset = mapping_.pagesets[LoadRelaxed(cpu.pageset)];
+  const PageWord word(LoadRelaxed(mapping_.memmap[pfn.value].word));
+  PagesetShared& pageset = *last->pageset;
   const int list = ListOf(order, word.type());
   const auto l = static_cast<size_t>(list);
   const uint64_t glance = LoadRelaxed(pageset.top[l]);
-  const bool local =
-      LoadRelaxed(mapping_.sections[pfn.value >> kSectionShift].zone) ==
-      zone_number;
-  if (MEMTUNED_UNLIKELY(!local || TopChunk(glance) == kNoChunk ||
+  // A word that says allocated is a block's head: alignment is implied.
+  if (MEMTUNED_UNLIKELY(!word.Is(PageKind::kAllocated, order) ||
+                        word.ref() != owner_ || TopChunk(glance) == kNoChunk ||
                         TopCount(glance) >= kChunkBlocks ||
-                        !pageset.guard.TryLock(thread.owner))) {
-    return FreeSlow(pfn, order, word, thread);
+                        !pageset.guard.TryLock(last->owner))) {
+    return FreeCold(pfn, order);
   }
   const uint64_t top = LoadRelaxed(pageset.top[l]);
-  const uint32_t control = LoadRelaxed(zone.control);
   if (MEMTUNED_UNLIKELY(TopChunk(top) == kNoChunk ||
                         TopCount(top) >= kChunkBlocks ||
-                        control != pageset.seen)) {
+                        LoadRelaxed(last->zone->control) != pageset.seen)) {
     pageset.guard.Unlock();
-    return FreeSlow(pfn, order, word, thread);
+    return FreeCold(pfn, order);
   }
   if (MEMTUNED_UNLIKELY(
           !PushTop(mapping_, pageset, list, order, top, pfn, word))) {
     pageset.guard.Unlock();
     return Refuse(FreeResult::kNotAllocated);
   }
+  NoteGiven(order, last->slot);
   const uint32_t count = LoadRelaxed(pageset.pages);
   if (MEMTUNED_UNLIKELY(
           count >= LoadRelaxed(pageset.high) ||
-          (order != 0 &&
-           pageset.free_count >= pageset.free_high_threshold))) {
-    // The policy has something to decide.
-    Pageset view(mapping_, segment_.zone(zone_number), pageset, thread);
-    view.AssertGuardHeld();
-    view.CommitFreeLocked(list, order);
-  } else {
-    NoteFree(pageset, count, pageset.batch, pageset.free_high_threshold,
-             pageset.free_count_cap, pageset.consecutive_only, order);
-    env::Charge(env::Cost::kPagesetOperation);
+          (order != 0 && pageset.free_count >= pageset.free_high_threshold))) {
+    return CommitFree(pageset, list, order);
   }
+  NoteFree(pageset, count, pageset.batch, pageset.free_high_threshold,
+           pageset.free_count_cap, pageset.consecutive_only, order);
   pageset.guard.Unlock();
-  NoteGiven(order, thread);
+  env::Charge(env::Cost::kPagesetOperation);
   return FreeResult::kFreed;
 }
 
-inline void Allocator::NoteGiven(int order, ThreadContext& thread) noexcept {
-  if (MEMTUNED_LIKELY(thread.slot != nullptr)) {
-    Bump(thread.slot->given_pages, uint64_t{1} << order);
-  } else {
-    AtomicBump(slot_.retired_given_pages, uint64_t{1} << order);
-  }
+// The policy has something to decide.
+__attribute__((noinline)) FreeResult Allocator::CommitFree(
+    PagesetShared& pageset, int list, int order) noexcept {
+  const uint32_t zone = mapping_.NumberOf(pageset) / mapping_.nr_cpus;
+  Pageset view(mapping_, segment_.zone(zone), pageset, threads_.Current());
+  view.AssertGuardHeld();
+  view.CommitFreeLocked(list, order);
+  pageset.guard.Unlock();
+  return FreeResult::kFreed;
 }
 
-// Looks at the block's word alone. Cost: one line, the one a free writes.
-inline FreeResult Allocator::CheckFree(Pfn pfn, int order,
-                                       PageWord* word) const noexcept {
-  if (MEMTUNED_UNLIKELY(detached_)) return FreeResult::kNotAttached;
-  if (MEMTUNED_UNLIKELY(
-          pfn.value >= mapping_.nr_pages ||
-          static_cast<unsigned>(order) > kMaxOrder ||
-          (pfn.value & ((1u << order) - 1)) != 0)) {
+__attribute__((noinline)) FreeResult Allocator::FreeCold(Pfn pfn,
+                                                         int order) noexcept {
+  if (!detached()) threads_.Refresh();
+  PageWord word(0);
+  const FreeResult check = CheckFree(pfn, order, &word);
+  return check == FreeResult::kFreed ? FreeSlow(pfn, order, word)
+                                     : Refuse(check);
+}
+
+FreeResult Allocator::CheckFree(Pfn pfn, int order,
+                                PageWord* word) const noexcept {
+  if (detached()) return FreeResult::kNotAttached;
+  if (pfn.value >= mapping_.nr_pages ||
+      static_cast<unsigned>(order) > kMaxOrder ||
+      (pfn.value & ((1u << order) - 1)) != 0) {
     return FreeResult::kOutOfRange;
   }
   *word = PageWord(LoadRelaxed(mapping_.memmap[pfn.value].word));
-  if (MEMTUNED_LIKELY(word->Is(PageKind::kAllocated, order) &&
-                      word->ref() == owner_)) {
-    return FreeResult::kFreed;
-  }
-  if (word->kind() == PageKind::kOffered && word->ref() == owner_ &&
-      word->order() == order) {
-    // The owner may give an offer back without revoking it first.
-    return FreeResult::kFreed;
-  }
   if (word->kind() != PageKind::kAllocated &&
       word->kind() != PageKind::kOffered) {
     return FreeResult::kNotAllocated;
   }
   if (word->ref() != owner_) return FreeResult::kForeign;
-  return FreeResult::kWrongOrder;
+  // The owner may give a block it offered back without revoking it first.
+  return word->order() == order ? FreeResult::kFreed : FreeResult::kWrongOrder;
 }
 
-FreeResult Allocator::Refuse(FreeResult why) noexcept {
+__attribute__((noinline)) FreeResult Allocator::Refuse(
+    FreeResult why) noexcept {
   AtomicBump(segment_.header().refused_frees[static_cast<size_t>(why)]);
   return why;
 }
 
-__attribute__((noinline)) FreeResult Allocator::FreeSlow(
-    Pfn pfn, int order, PageWord word, ThreadContext& thread) noexcept {
+FreeResult Allocator::FreeSlow(Pfn pfn, int order, PageWord word) noexcept {
+  ThreadContext& thread = threads_.Current();
   const uint32_t zone_number =
       LoadRelaxed(mapping_.sections[pfn.value >> kSectionShift].zone);
   const uint32_t number = env::CurrentCpu();
-  const CpuEntry& cpu =
-      mapping_.cpu_table[number > kMaxCpuNumber ? 0 : number];
-  PagesetShared* shared =
-      mapping_.PagesetOf(zone_number, LoadRelaxed(cpu.cpu));
+  const CpuEntry& cpu = mapping_.cpu_table[number > kMaxCpuNumber ? 0 : number];
+  PagesetShared* shared = mapping_.PagesetOf(zone_number, LoadRelaxed(cpu.cpu));
   if (shared == nullptr) return Refuse(FreeResult::kOutOfRange);
   Zone& zone = segment_.zone(zone_number);
-  switch (Pageset(mapping_, zone, *shared, thread)
-              .GiveBlock(pfn, order, word)) {
+  switch (
+      Pageset(mapping_, zone, *shared, thread).GiveBlock(pfn, order, word)) {
     case Pageset::Give::kGiven:
-      NoteGiven(order, thread);
+      NoteGiven(order, thread.slot);
       return FreeResult::kFreed;
     case Pageset::Give::kRefused:
       return Refuse(FreeResult::kNotAllocated);
@@ -130,14 +121,14 @@ __attribute__((noinline)) FreeResult Allocator::FreeSlow(
   zone.Lock(thread.owner);
   // Claim the block first, so that two CPUs that free it cannot both win.
   uint64_t expected = word.bits();
-  const bool ours = Exchange(
-      mapping_.page(pfn).word, expected,
-      word.With(PageKind::kCached, order, kNoChunk).bits());
+  const bool ours =
+      Exchange(mapping_.page(pfn).word, expected,
+               word.With(PageKind::kCached, order, kNoChunk).bits());
   if (ours) zone.GiveBlockLocked(pfn, order);
   zone.Unlock(ours ? uint64_t{1} << order : 0);
   if (!ours) return Refuse(FreeResult::kNotAllocated);
   AtomicBump(shared->direct_frees[static_cast<size_t>(order)]);
-  NoteGiven(order, thread);
+  NoteGiven(order, thread.slot);
   return FreeResult::kFreed;
 }
 
@@ -176,16 +167,15 @@ FreeResult Allocator::Revoke(Pfn pfn, int order) noexcept {
     return Refuse(FreeResult::kNotAllocated);
   }
   uint64_t expected = word.bits();
-  const uint64_t mine = word.NextGeneration()
-                            .With(PageKind::kAllocated, order, owner_)
-                            .bits();
+  const uint64_t mine =
+      word.NextGeneration().With(PageKind::kAllocated, order, owner_).bits();
   return Exchange(mapping_.page(pfn).word, expected, mine)
              ? FreeResult::kFreed
              : Refuse(FreeResult::kNotAllocated);
 }
 
 FreeResult Allocator::Adopt(Pfn pfn, int order) noexcept {
-  if (detached_) return Refuse(FreeResult::kNotAttached);
+  if (detached()) return Refuse(FreeResult::kNotAttached);
   if (pfn.value >= mapping_.nr_pages || order < 0 || order > kMaxOrder ||
       (pfn.value & ((1u << order) - 1)) != 0) {
     return Refuse(FreeResult::kOutOfRange);
@@ -200,13 +190,12 @@ FreeResult Allocator::Adopt(Pfn pfn, int order) noexcept {
   const uint32_t target = Load(page.next);
   if (target != 0 && target != owner_) return Refuse(FreeResult::kForeign);
   uint64_t expected = word.bits();
-  const uint64_t mine =
-      word.With(PageKind::kAllocated, order, owner_).bits();
+  const uint64_t mine = word.With(PageKind::kAllocated, order, owner_).bits();
   if (!Exchange(page.word, expected, mine)) {
     return Refuse(FreeResult::kNotAllocated);
   }
   ThreadContext& thread = threads_.Current();
-  NoteTaken(pfn, order, thread);
+  NoteTaken(pfn, order, thread.slot);
   // The offerer no longer holds it.
   if (ProcessSlot* from = FindProcessSlot(segment_, word.ref())) {
     AtomicBump(from->retired_given_pages, uint64_t{1} << order);
@@ -233,7 +222,7 @@ FreeResult Allocator::SetLabel(Pfn pfn, int order, uint8_t label) noexcept {
 
 absl::Status Allocator::SetMemoryPolicy(MemoryPolicy policy,
                                         const NodeMask& nodes) {
-  if (detached_) return absl::FailedPreconditionError("not attached");
+  if (detached()) return absl::FailedPreconditionError("not attached");
   NodeMask with_memory;
   for (uint32_t i = 0; i < mapping_.nr_nodes; ++i) {
     if (segment_.nodes()[i].zone != kNil) {
@@ -251,8 +240,7 @@ absl::Status Allocator::SetMemoryPolicy(MemoryPolicy policy,
         "memory policy: none of its nodes has memory of this pool that the "
         "process may use");
   }
-  mems.requested =
-      policy == MemoryPolicy::kBind ? nodes : NodeMask::All();
+  mems.requested = policy == MemoryPolicy::kBind ? nodes : NodeMask::All();
   const NodeMask chosen = usable & nodes;
   WriteMemsAllowed(mems, mems.cpuset & mems.requested, policy,
                    names_nodes ? chosen : NodeMask(),

@@ -44,7 +44,7 @@ struct AttachReply {
   uint32_t magic = kAttachMagic;
   uint32_t protocol = kAttachProtocol;
   AttachStatus status = AttachStatus::kOk;
-  uint32_t owner = 0;      // ProcessOwner
+  uint32_t owner = 0;  // ProcessOwner
   uint32_t nr_frame_fds = 0;
   uint32_t layout_version = 0;  // the daemon's
   uint64_t abi_hash = 0;        // the daemon's

@@ -71,8 +71,8 @@ std::vector<ZoneTargets> ComputeTargets(const Segment& segment,
       inputs.min_free_kbytes >= 0
           ? static_cast<uint64_t>(inputs.min_free_kbytes)
           : DefaultMinFreeKbytes(lowmem_pages * kPageSizeBytes / 1024);
-  const std::vector<Watermarks> marks = ComputeWatermarks(
-      zones, min_free, inputs.scale_factor, kPageSizeBytes);
+  const std::vector<Watermarks> marks =
+      ComputeWatermarks(zones, min_free, inputs.scale_factor, kPageSizeBytes);
   int online = 0;
   for (uint32_t i = 0; i <= kMaxCpuNumber / 64; ++i) {
     online += std::popcount(LoadRelaxed(m.online_cpus[i]));
@@ -84,10 +84,9 @@ std::vector<ZoneTargets> ComputeTargets(const Segment& segment,
     in.policy = inputs.policy;
     in.managed_pages = zones[i].managed_pages;
     in.watermark_low_pages = marks[i].low + LoadRelaxed(z.watermark_boost);
-    in.cpus = EffectiveCpus(
-        static_cast<int>(
-            LoadRelaxed(segment.nodes()[z.node_index].online_cpus)),
-        online);
+    in.cpus = EffectiveCpus(static_cast<int>(LoadRelaxed(
+                                segment.nodes()[z.node_index].online_cpus)),
+                            online);
     in.high_fraction = inputs.high_fraction;
     in.batch_factor = inputs.batch_factor;
     in.free_high_factor = inputs.free_high_factor;
@@ -117,8 +116,7 @@ bool PolicyRecalculates(PagesetPolicy policy, RecalculateTrigger trigger) {
 void RecalculateLocked(Segment& segment, RecalculateTrigger trigger) {
   const RecalculateInputs inputs = InputsNow(segment);
   const bool limits = PolicyRecalculates(inputs.policy, trigger);
-  const bool watermarks =
-      limits || trigger == RecalculateTrigger::kWatermark;
+  const bool watermarks = limits || trigger == RecalculateTrigger::kWatermark;
   if (!watermarks) return;
   const std::vector<ZoneTargets> targets = ComputeTargets(segment, inputs);
   for (size_t i = 0; i < targets.size(); ++i) {
@@ -133,8 +131,7 @@ void RecalculateLocked(Segment& segment, RecalculateTrigger trigger) {
     if (limits) zone.PublishLimits(targets[i].limits);
   }
   if (limits) {
-    AtomicBump(
-        segment.header().recalculations[static_cast<size_t>(trigger)]);
+    AtomicBump(segment.header().recalculations[static_cast<size_t>(trigger)]);
   }
 }
 

@@ -17,8 +17,7 @@ namespace memtuned {
 namespace {
 
 // Blocks are naturally aligned in memory up to a whole section.
-constexpr uint64_t kFramesAlignment = uint64_t{kPagesPerSection}
-                                      << kPageShift;
+constexpr uint64_t kFramesAlignment = uint64_t{kPagesPerSection} << kPageShift;
 
 absl::Status Failed(const char* what, int error) {
   return absl::ResourceExhaustedError(
@@ -55,8 +54,8 @@ Segment::~Segment() {
 
 absl::Status Segment::Map(int metadata_fd, uint64_t bytes) {
   metadata_fd_ = metadata_fd;
-  void* base = mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_SHARED,
-                    metadata_fd, 0);
+  void* base =
+      mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_SHARED, metadata_fd, 0);
   if (base == MAP_FAILED) return Failed("map metadata", errno);
   header_ = static_cast<SegmentHeader*>(base);
   return absl::OkStatus();
@@ -154,8 +153,7 @@ absl::StatusOr<std::unique_ptr<Segment>> Segment::Attach(
   segment->distances_ = At<uint32_t>(h, layout.distances);
   segment->zones_.reserve(h->nr_zones);
   for (uint32_t i = 0; i < h->nr_zones; ++i) {
-    segment->zones_.emplace_back(segment->mapping_,
-                                 segment->mapping_.zones[i]);
+    segment->zones_.emplace_back(segment->mapping_, segment->mapping_.zones[i]);
   }
   if (!segment->frame_fds_.empty()) {
     if (absl::Status s = segment->MapFrames(); !s.ok()) return s;
@@ -165,9 +163,9 @@ absl::StatusOr<std::unique_ptr<Segment>> Segment::Attach(
 
 absl::Status Segment::MapFrames() {
   if (frame_fds_.size() != mapping_.nr_zones) {
-    return absl::DataLossError(
-        absl::StrCat("segment: ", frame_fds_.size(), " frame files for ",
-                     mapping_.nr_zones, " zones"));
+    return absl::DataLossError(absl::StrCat("segment: ", frame_fds_.size(),
+                                            " frame files for ",
+                                            mapping_.nr_zones, " zones"));
   }
   reserved_bytes_ = frames_bytes() + kFramesAlignment;
   reservation_ = mmap(nullptr, reserved_bytes_, PROT_NONE,
@@ -206,8 +204,8 @@ absl::Status Segment::ReserveFrames(uint32_t section) {
   const ZoneShared& zone = mapping_.zones[number];
   const uint64_t offset = uint64_t{section - zone.first_section}
                           << (kSectionShift + kPageShift);
-  const uint64_t bytes =
-      uint64_t{LoadRelaxed(mapping_.sections[section].pages)} << kPageShift;
+  const uint64_t bytes = uint64_t{LoadRelaxed(mapping_.sections[section].pages)}
+                         << kPageShift;
   if (fallocate(frame_fds_[number], 0, static_cast<off_t>(offset),
                 static_cast<off_t>(bytes)) != 0) {
     return Failed("reserve frames of a section", errno);
@@ -216,9 +214,8 @@ absl::Status Segment::ReserveFrames(uint32_t section) {
 }
 
 TunableValue Segment::Tunable(TunableId id) const {
-  return DecodeTunable(
-      GetTunable(id),
-      LoadRelaxed(header_->tunables[static_cast<size_t>(id)]));
+  return DecodeTunable(GetTunable(id),
+                       LoadRelaxed(header_->tunables[static_cast<size_t>(id)]));
 }
 
 double Segment::RealTunable(TunableId id) const {
@@ -238,8 +235,7 @@ absl::StatusOr<bool> Segment::InitialiseNextSection(uint32_t zone_number,
   Zone& zone = zones_[zone_number];
   const ZoneShared& z = zone.shared();
   constexpr auto kOffline = static_cast<uint32_t>(SectionState::kOffline);
-  constexpr auto kPopulating =
-      static_cast<uint32_t>(SectionState::kPopulating);
+  constexpr auto kPopulating = static_cast<uint32_t>(SectionState::kPopulating);
   for (uint32_t i = 0; i < z.nr_sections; ++i) {
     const uint32_t number = z.first_section + i;
     Section& section = mapping_.sections[number];
@@ -254,8 +250,7 @@ absl::StatusOr<bool> Segment::InitialiseNextSection(uint32_t zone_number,
     zone.Lock(owner);
     zone.OnlineSectionLocked(number);
     zone.Unlock(0);
-    const uint64_t done =
-        header_->sections_initialised.fetch_add(1) + 1;
+    const uint64_t done = header_->sections_initialised.fetch_add(1) + 1;
     Recalculate(*this,
                 done == mapping_.nr_sections ? RecalculateTrigger::kInitialised
                                              : RecalculateTrigger::kSection,

@@ -46,7 +46,8 @@ enum class RecalculateTrigger : uint32_t {
   kRequest,      // an operator asked
   kCount,
 };
-inline constexpr int kNumTriggers = static_cast<int>(RecalculateTrigger::kCount);
+inline constexpr int kNumTriggers =
+    static_cast<int>(RecalculateTrigger::kCount);
 const char* TriggerName(RecalculateTrigger trigger);
 
 enum class FailureReason : uint32_t {
@@ -108,9 +109,9 @@ struct SegmentHeader {
 
   alignas(64) ChunkStack empty_chunks;
   Shared32 fresh_chunks;
-  std::array<Shared64, 16> recalculations;   // by RecalculateTrigger
-  std::array<Shared64, 16> failures;         // by FailureReason
-  std::array<Shared64, 16> refused_frees;    // by FreeResult
+  std::array<Shared64, 16> recalculations;  // by RecalculateTrigger
+  std::array<Shared64, 16> failures;        // by FailureReason
+  std::array<Shared64, 16> refused_frees;   // by FreeResult
   std::array<Shared64, 4> lock_takeovers;
   Shared64 mems_allowed_retries;
 };
@@ -195,8 +196,7 @@ class Segment {
   // Takes: the zone lock briefly, then the tuning lock; never both.
   // Returns: false when the zone has no section left to initialise.
   // Errors: kResourceExhausted when the host has no memory for the frames.
-  absl::StatusOr<bool> InitialiseNextSection(uint32_t zone,
-                                             ThreadOwner owner);
+  absl::StatusOr<bool> InitialiseNextSection(uint32_t zone, ThreadOwner owner);
   bool Initialised() const {
     return LoadRelaxed(header_->sections_initialised) >= mapping_.nr_sections;
   }

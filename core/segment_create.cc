@@ -20,8 +20,8 @@
 namespace memtuned {
 namespace {
 
-constexpr uint64_t kAuto = static_cast<uint64_t>(
-    std::numeric_limits<int64_t>::min());
+constexpr uint64_t kAuto =
+    static_cast<uint64_t>(std::numeric_limits<int64_t>::min());
 
 class FileDescriptor {
  public:
@@ -47,9 +47,8 @@ absl::StatusOr<FileDescriptor> MakeFile(const std::string& name,
   FileDescriptor fd(
       memfd_create(name.c_str(), MFD_CLOEXEC | MFD_ALLOW_SEALING));
   if (fd.get() < 0 || ftruncate(fd.get(), static_cast<off_t>(bytes)) != 0) {
-    return absl::ResourceExhaustedError(
-        absl::StrCat("segment: memory file of ", bytes,
-                     " bytes: ", std::strerror(errno)));
+    return absl::ResourceExhaustedError(absl::StrCat(
+        "segment: memory file of ", bytes, " bytes: ", std::strerror(errno)));
   }
   // The size is fixed for good: nobody can make others fault by shrinking.
   fcntl(fd.get(), F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_GROW);
@@ -57,8 +56,7 @@ absl::StatusOr<FileDescriptor> MakeFile(const std::string& name,
 }
 
 uint32_t SectionsOf(uint64_t pages) {
-  return static_cast<uint32_t>((pages + kPagesPerSection - 1) >>
-                               kSectionShift);
+  return static_cast<uint32_t>((pages + kPagesPerSection - 1) >> kSectionShift);
 }
 
 absl::Status CheckConfig(const SegmentConfig& config) {
@@ -72,9 +70,9 @@ absl::Status CheckConfig(const SegmentConfig& config) {
   for (const SegmentNode& node : config.nodes) {
     constexpr uint64_t kMost = uint64_t{kMaxSections - 1} << kSectionShift;
     if (node.pages > kMost) {
-      return absl::InvalidArgumentError(absl::StrCat(
-          "segment: node ", node.os_index, " has ", node.pages,
-          " pages; allowed 0 to ", kMost));
+      return absl::InvalidArgumentError(
+          absl::StrCat("segment: node ", node.os_index, " has ", node.pages,
+                       " pages; allowed 0 to ", kMost));
     }
     sections += SectionsOf(node.pages);
   }
@@ -88,8 +86,8 @@ absl::Status CheckConfig(const SegmentConfig& config) {
 
 SegmentHeader* Sizes(const SegmentConfig& config, SegmentHeader* h) {
   h->nr_nodes = static_cast<uint32_t>(config.nodes.size());
-  h->nr_cpus = static_cast<uint32_t>(
-      std::max(1, config.topology.CpuNumberEnd()));
+  h->nr_cpus =
+      static_cast<uint32_t>(std::max(1, config.topology.CpuNumberEnd()));
   uint64_t pages = 0;
   for (const SegmentNode& node : config.nodes) {
     if (node.pages == 0) continue;
@@ -99,8 +97,7 @@ SegmentHeader* Sizes(const SegmentConfig& config, SegmentHeader* h) {
     const uint32_t words = SectionMap::Words(sections);
     h->section_map_words +=
         uint64_t{SectionMap::WordsWithTops(words)} * kMapsPerZone;
-    pages = (uint64_t{h->nr_sections - sections} << kSectionShift) +
-            node.pages;
+    pages = (uint64_t{h->nr_sections - sections} << kSectionShift) + node.pages;
   }
   h->nr_pages = static_cast<uint32_t>(pages);
   // Loaded and spare of every list, and an eighth of all pages in pagesets
@@ -128,8 +125,7 @@ void FillHeader(const SegmentConfig& config, SegmentHeader* h) {
   Store(h->fresh_chunks, 1u);  // chunk 0 is nobody's
   for (int i = 0; i < kNumTunables; ++i) {
     const auto t = static_cast<size_t>(i);
-    Store(h->tunables[t],
-          EncodeTunable(TunableTable()[t], config.tunables[t]));
+    Store(h->tunables[t], EncodeTunable(TunableTable()[t], config.tunables[t]));
   }
 }
 
@@ -171,8 +167,9 @@ TunableValue DecodeTunable(const TunableDef& def, uint64_t word) {
     case TunableKind::kChoice:
       break;
   }
-  return word < def.choices.size() ? TunableValue(std::string(def.choices[word]))
-                                   : TunableValue(AutoValue{});
+  return word < def.choices.size()
+             ? TunableValue(std::string(def.choices[word]))
+             : TunableValue(AutoValue{});
 }
 
 namespace {
@@ -202,15 +199,14 @@ void FillZones(const SegmentConfig& config, Segment& segment) {
     z.cpus_of_node = static_cast<uint32_t>(from.cpus.size());
     z.map_words = SectionMap::Words(node.nr_sections);
     z.map_start = map_word;
-    map_word +=
-        uint64_t{SectionMap::WordsWithTops(z.map_words)} * kMapsPerZone;
+    map_word += uint64_t{SectionMap::WordsWithTops(z.map_words)} * kMapsPerZone;
     Store(z.intent.area, kNil);
     for (uint32_t i = 0; i < node.nr_sections; ++i) {
       Section& entry = m.sections[section + i];
       Store(entry.zone, z.number);
       const uint64_t left = pages - (uint64_t{i} << kSectionShift);
-      Store(entry.pages, static_cast<uint32_t>(
-                             std::min<uint64_t>(left, kPagesPerSection)));
+      Store(entry.pages,
+            static_cast<uint32_t>(std::min<uint64_t>(left, kPagesPerSection)));
     }
     section += node.nr_sections;
   }
@@ -273,6 +269,8 @@ void FillCpus(const SegmentConfig& config, Segment& segment) {
     Store(entry.node, m.zones[zone].node);
     Store(entry.zone, zone);
     Store(entry.pageset, zone * m.nr_cpus + static_cast<uint32_t>(cpu));
+    Store(entry.first_pfn, m.zones[zone].first_section << kSectionShift);
+    Store(entry.nr_pages, static_cast<uint32_t>(m.zones[zone].present_pages));
   }
 }
 
@@ -300,9 +298,9 @@ absl::StatusOr<std::unique_ptr<Segment>> Segment::Create(
   std::vector<FileDescriptor> keep;
   for (const SegmentNode& node : config.nodes) {
     if (!config.with_frames || node.pages == 0) continue;
-    auto file = MakeFile(
-        absl::StrCat("memtuned:", config.name, ":node", node.os_index),
-        node.pages << kPageShift);
+    auto file =
+        MakeFile(absl::StrCat("memtuned:", config.name, ":node", node.os_index),
+                 node.pages << kPageShift);
     if (!file.ok()) return file.status();
     keep.push_back(std::move(*file));
   }
@@ -314,8 +312,7 @@ absl::StatusOr<std::unique_ptr<Segment>> Segment::Create(
 }
 
 absl::StatusOr<std::unique_ptr<Segment>> Segment::AttachNew(
-    int metadata_fd, std::vector<int> frame_fds,
-    const SegmentConfig& config) {
+    int metadata_fd, std::vector<int> frame_fds, const SegmentConfig& config) {
   auto attached = Attach(metadata_fd, {});
   if (!attached.ok()) {
     for (int fd : frame_fds) close(fd);
@@ -334,8 +331,8 @@ absl::StatusOr<std::unique_ptr<Segment>> Segment::AttachNew(
   Recalculate(segment, RecalculateTrigger::kCreated, kCreatorOwner);
   for (Zone& zone : segment.zones_) {
     for (uint32_t i = 0; i < config.first_sections; ++i) {
-      auto more = segment.InitialiseNextSection(zone.shared().number,
-                                                kCreatorOwner);
+      auto more =
+          segment.InitialiseNextSection(zone.shared().number, kCreatorOwner);
       if (!more.ok()) return more.status();
       if (!*more) break;
     }

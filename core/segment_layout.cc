@@ -83,8 +83,8 @@ absl::Status CheckSizes(const SegmentHeader& h) {
   status.Update(InRange("nr_chunks", h.nr_chunks, 1, kMaxChunks));
   status.Update(InRange("nr_processes", h.nr_processes, 1, kMaxProcesses));
   status.Update(InRange("nr_threads", h.nr_threads, 1, kMaxThreads));
-  status.Update(InRange("section_map_words", h.section_map_words, 1,
-                        uint64_t{1} << 32));
+  status.Update(
+      InRange("section_map_words", h.section_map_words, 1, uint64_t{1} << 32));
   return status;
 }
 

@@ -22,8 +22,8 @@ constexpr auto kFree = static_cast<uint32_t>(SlotState::kFree);
 
 }  // namespace
 
-absl::StatusOr<ProcessOwner> TakeProcessSlot(
-    Segment& segment, const ProcessIdentity& identity) {
+absl::StatusOr<ProcessOwner> TakeProcessSlot(Segment& segment,
+                                             const ProcessIdentity& identity) {
   const Mapping& m = segment.mapping();
   for (uint32_t i = 0; i < m.nr_processes; ++i) {
     ProcessSlot& slot = m.processes[i];

@@ -19,9 +19,9 @@
 
 namespace memtuned {
 
-inline constexpr int kStatOrders = 11;        // block orders 0..10
-inline constexpr int kNumOrderClasses = 4;    // 0, 1_3, 4_8, 9_10
-inline constexpr int kNumWaitBuckets = 10;    // histogram of contended waits
+inline constexpr int kStatOrders = 11;      // block orders 0..10
+inline constexpr int kNumOrderClasses = 4;  // 0, 1_3, 4_8, 9_10
+inline constexpr int kNumWaitBuckets = 10;  // histogram of contended waits
 
 // Upper bounds of the wait histogram, seconds; the last is +Inf.
 inline constexpr std::array<double, kNumWaitBuckets> kWaitBucketBounds = {
@@ -37,8 +37,15 @@ struct LockStats {
 enum class FlushCause { kHigh, kFreeHigh, kDrain, kDecay, kCount };
 const char* FlushCauseName(FlushCause cause);  // "high", "free_high", ...
 
-enum class NumaEvent { kHit, kMiss, kForeign, kLocal, kOther, kInterleave,
-                       kCount };
+enum class NumaEvent {
+  kHit,
+  kMiss,
+  kForeign,
+  kLocal,
+  kOther,
+  kInterleave,
+  kCount
+};
 const char* NumaEventName(NumaEvent event);
 
 // One CPU's pageset of one zone. Pages, not bytes.
@@ -56,10 +63,10 @@ struct ZoneSnapshot {
   int node = 0;      // os index
   std::string zone;  // "Normal", "Movable"
   ZoneState state = ZoneState::kReady;
-  uint64_t present_pages = 0;      // size once initialised
-  uint64_t managed_pages = 0;      // handed to the allocator so far
-  uint64_t free_pages = 0;         // without pagesets and depot
-  uint64_t depot_pages = 0;        // whole batches parked between the two
+  uint64_t present_pages = 0;  // size once initialised
+  uint64_t managed_pages = 0;  // handed to the allocator so far
+  uint64_t free_pages = 0;     // without pagesets and depot
+  uint64_t depot_pages = 0;    // whole batches parked between the two
   uint64_t watermark_min_pages = 0, watermark_low_pages = 0,
            watermark_high_pages = 0, watermark_promo_pages = 0,
            watermark_boost_pages = 0;
@@ -108,24 +115,24 @@ struct ProcessSnapshot {
 
 // A whole subject. Plain values: copied, cached, shared as const.
 struct Snapshot {
-  std::string subject;               // "pools/default"
-  double unix_seconds = 0;           // when it was taken
-  double duration_seconds = 0;       // how long taking it took
+  std::string subject;          // "pools/default"
+  double unix_seconds = 0;      // when it was taken
+  double duration_seconds = 0;  // how long taking it took
   int64_t generation = 0;
   std::string etag;
   int64_t page_size_bytes = 4096;
   std::string policy;
   bool ready = false, degraded = false, write_locked = false;
   std::string degraded_reason;
-  std::vector<ZoneSnapshot> zones;   // by node, then kernel zone order
+  std::vector<ZoneSnapshot> zones;  // by node, then kernel zone order
   std::vector<NodeSnapshot> nodes;
   std::vector<ProcessSnapshot> processes;
   uint64_t size_bytes = 0, initialised_bytes = 0;
-  std::map<std::string, uint64_t> recalculations;      // by trigger
+  std::map<std::string, uint64_t> recalculations;       // by trigger
   std::map<std::string, uint64_t> allocation_failures;  // by reason
   std::map<std::string, uint64_t> refused_frees;        // by reason
   uint64_t mems_allowed_retries = 0;
-  std::map<std::string, uint64_t> lock_takeovers;       // by lock
+  std::map<std::string, uint64_t> lock_takeovers;  // by lock
   std::array<TunableValue, kNumTunables> tunables;
   std::array<bool, kNumTunables> tunable_foreign{};
 };

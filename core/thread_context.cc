@@ -1,7 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "core/thread_context.h"
 
+#include <pthread.h>
+
 #include <memory>
+#include <mutex>
 #include <unordered_map>
 #include <vector>
 
@@ -12,26 +15,43 @@ namespace memtuned {
 
 constinit thread_local LastUsed tls_last_used;
 
+// Registries that still live: a thread that ends after its pool was left must
+// not touch it, and a forked child disowns them all.
+struct LivingRegistries {
+  Mutex mutex;
+  uint64_t next_id GUARDED_BY(mutex) = 1;
+  std::unordered_map<uint64_t, ThreadRegistry*> by_id GUARDED_BY(mutex);
+
+  static LivingRegistries& Get() {
+    static auto* living = new LivingRegistries;
+    return *living;
+  }
+
+  uint64_t Add(ThreadRegistry* registry) {
+    static std::once_flag once;
+    std::call_once(once, [] { pthread_atfork(Prepare, InParent, InChild); });
+    MutexLock lock(mutex);
+    by_id[next_id] = registry;
+    return next_id++;
+  }
+
+  static void Prepare() NO_THREAD_SAFETY_ANALYSIS { Get().mutex.Lock(); }
+  static void InParent() NO_THREAD_SAFETY_ANALYSIS { Get().mutex.Unlock(); }
+  static void InChild() NO_THREAD_SAFETY_ANALYSIS {
+    LivingRegistries& living = Get();
+    for (auto& [id, registry] : living.by_id) {
+      // A new id: no thread-local context fits it any more.
+      registry->id_.store(living.next_id++, std::memory_order_relaxed);
+      registry->owned_.store(false, std::memory_order_relaxed);
+    }
+    living.by_id.clear();
+    living.mutex.Unlock();
+  }
+};
+
 namespace {
 
 constinit thread_local bool tls_ended = false;
-
-Mutex g_mutex;
-uint64_t g_next_id GUARDED_BY(g_mutex) = 1;
-
-// Registries that still live, so that a thread that ends after its pool was
-// left does not touch it.
-std::unordered_map<uint64_t, Segment*>& Living() REQUIRES(g_mutex) {
-  static auto* living = new std::unordered_map<uint64_t, Segment*>;
-  return *living;
-}
-
-uint64_t Register(Segment& segment) {
-  MutexLock lock(g_mutex);
-  const uint64_t id = g_next_id++;
-  Living()[id] = &segment;
-  return id;
-}
 
 }  // namespace
 
@@ -47,11 +67,12 @@ struct ThreadContexts {
   ~ThreadContexts() {
     tls_last_used = LastUsed{};
     tls_ended = true;
-    MutexLock lock(g_mutex);
+    LivingRegistries& living = LivingRegistries::Get();
+    MutexLock lock(living.mutex);
     for (Entry& entry : entries) {
-      auto it = Living().find(entry.registry);
-      if (it != Living().end()) {
-        ReleaseThreadSlot(*it->second, *entry.context);
+      auto it = living.by_id.find(entry.registry);
+      if (it != living.by_id.end()) {
+        ReleaseThreadSlot(it->second->segment_, *entry.context);
       }
     }
     entries.clear();
@@ -59,27 +80,30 @@ struct ThreadContexts {
 };
 
 ThreadRegistry::ThreadRegistry(Segment& segment, ProcessOwner process)
-    : id_(Register(segment)), segment_(segment), process_(process) {
+    : id_(0), segment_(segment), process_(process) {
   FillProcess(spare_);
   spare_.owner = kCreatorOwner;
+  id_.store(LivingRegistries::Get().Add(this), std::memory_order_relaxed);
 }
 
 ThreadRegistry::~ThreadRegistry() {
+  LivingRegistries& living = LivingRegistries::Get();
   {
-    MutexLock lock(g_mutex);
-    Living().erase(id_);
+    MutexLock lock(living.mutex);
+    living.by_id.erase(id_.load(std::memory_order_relaxed));
   }
-  if (tls_last_used.registry == id_) tls_last_used = LastUsed{};
-  ReleaseThreadSlotsOf(segment_, process_);
+  if (tls_last_used.registry == id_.load(std::memory_order_relaxed)) {
+    tls_last_used = LastUsed{};
+  }
+  if (owned()) ReleaseThreadSlotsOf(segment_, process_);
 }
 
 void ThreadRegistry::FillProcess(ThreadContext& context) {
   const Mapping& m = segment_.mapping();
   context.process = process_;
   context.process_slot = FindProcessSlot(segment_, process_);
-  context.section_bits =
-      m.process_sections +
-      size_t{ProcessSlotOf(process_)} * m.words_of_sections();
+  context.section_bits = m.process_sections + size_t{ProcessSlotOf(process_)} *
+                                                  m.words_of_sections();
 }
 
 void ThreadRegistry::Fill(ThreadContext& context) {
@@ -87,25 +111,45 @@ void ThreadRegistry::Fill(ThreadContext& context) {
   TakeThreadSlot(segment_, process_, &context);
 }
 
-ThreadContext& ThreadRegistry::CurrentSlow() {
+ThreadContext& ThreadRegistry::Current() {
 #ifdef MEMTUNED_VIRTUAL
   ThreadContext& context = fibers_[env::CurrentFiber()];
   if (context.owner == 0) Fill(context);
   return context;
 #else
-  if (tls_ended) return spare_;
+  const uint64_t id = id_.load(std::memory_order_relaxed);
+  if (tls_last_used.registry == id) return *tls_last_used.context;
+  if (tls_ended || !owned()) return spare_;
   static thread_local ThreadContexts contexts;
   for (ThreadContexts::Entry& entry : contexts.entries) {
-    if (entry.registry == id_) {
-      tls_last_used = LastUsed{id_, entry.context.get()};
-      return *entry.context;
-    }
+    if (entry.registry == id) return *entry.context;
   }
-  contexts.entries.push_back({id_, std::make_unique<ThreadContext>()});
+  contexts.entries.push_back({id, std::make_unique<ThreadContext>()});
   ThreadContext& context = *contexts.entries.back().context;
   Fill(context);
-  tls_last_used = LastUsed{id_, &context};
   return context;
+#endif
+}
+
+void ThreadRegistry::Refresh() {
+#ifndef MEMTUNED_VIRTUAL
+  ThreadContext& context = Current();
+  const uint32_t number = env::CurrentCpuOrNone();
+  if (context.slot == nullptr || number > kMaxCpuNumber) return;
+  const Mapping& m = segment_.mapping();
+  const CpuEntry& cpu = m.cpu_table[number];
+  LastUsed last;
+  last.registry = id_.load(std::memory_order_relaxed);
+  last.cpu = number;
+  last.owner = context.owner;
+  last.pageset = &m.pagesets[LoadRelaxed(cpu.pageset)];
+  last.zone = &m.zones[LoadRelaxed(cpu.zone)];
+  last.first_pfn = LoadRelaxed(cpu.first_pfn);
+  last.nr_pages = LoadRelaxed(cpu.nr_pages);
+  last.node = LoadRelaxed(cpu.node);
+  last.slot = context.slot;
+  last.context = &context;
+  tls_last_used = last;
 #endif
 }
 

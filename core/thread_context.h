@@ -5,6 +5,7 @@
 #ifndef MEMTUNED_CORE_THREAD_CONTEXT_H_
 #define MEMTUNED_CORE_THREAD_CONTEXT_H_
 
+#include <atomic>
 #include <cstdint>
 
 #include "core/base/check.h"
@@ -12,17 +13,27 @@
 
 namespace memtuned {
 
-class Allocator;
-
-// The pool this thread used last.
+// The pool this thread used last, and what it found about the CPU it ran on.
+// On the fast path this replaces a walk of dependent loads (CPU, its entry,
+// its pageset) by two comparisons that are predicted.
 struct LastUsed {
   uint64_t registry = 0;  // ThreadRegistry::id_, never reused
+  uint32_t cpu = ~0u;     // CPU number of this machine
+  ThreadOwner owner = 0;
+  PagesetShared* pageset = nullptr;  // of the CPU's home zone
+  const ZoneShared* zone = nullptr;
+  uint32_t first_pfn = 0, nr_pages = 0;  // of that zone
+  uint32_t node = 0;
+  ThreadSlot* slot = nullptr;
   ThreadContext* context = nullptr;
 };
 extern constinit thread_local LastUsed tls_last_used
     __attribute__((tls_model("initial-exec")));
 
 // All threads' contexts of one Allocator.
+//
+// Fork-safe: in the child every registry of the parent is disowned. Its
+// contexts and slots are the parent's; the child touches none of them.
 // Thread safety: any thread.
 class ThreadRegistry {
  public:
@@ -31,22 +42,37 @@ class ThreadRegistry {
   ThreadRegistry(const ThreadRegistry&) = delete;
   ThreadRegistry& operator=(const ThreadRegistry&) = delete;
 
-  ThreadContext& Current() {
-#ifndef MEMTUNED_VIRTUAL
-    if (MEMTUNED_LIKELY(tls_last_used.registry == id_)) {
-      return *tls_last_used.context;
-    }
+  // The running thread's context, made on first use.
+  ThreadContext& Current();
+
+  // What is known of this thread on this CPU; nullptr when Refresh() must be
+  // called first: on the fast path no call may stand before the tail.
+  const LastUsed* IfCurrent() const {
+#ifdef MEMTUNED_VIRTUAL
+    return nullptr;
+#else
+    const LastUsed& last = tls_last_used;
+    return MEMTUNED_LIKELY(last.registry ==
+                               id_.load(std::memory_order_relaxed) &&
+                           last.cpu == env::CurrentCpuOrNone())
+               ? &last
+               : nullptr;
 #endif
-    return CurrentSlow();
   }
+  // Brings tls_last_used up to date with the CPU.
+  void Refresh();
+
+  // False in a forked child.
+  bool owned() const { return owned_.load(std::memory_order_relaxed); }
 
  private:
   friend struct ThreadContexts;
-  ThreadContext& CurrentSlow();
+  friend struct LivingRegistries;
   void Fill(ThreadContext& context);
   void FillProcess(ThreadContext& context);
 
-  const uint64_t id_;
+  std::atomic<uint64_t> id_;
+  std::atomic<bool> owned_{true};
   // Serves threads whose own context is already destroyed: no slot.
   ThreadContext spare_;
   Segment& segment_;

@@ -48,12 +48,12 @@ struct TunableDef {
   const char* kernel_name;  // "" where the kernel has no such thing
   const char* unit;         // "", "pages", "KiB", "1/s" ...
   TunableKind kind;
-  double min, max;          // inclusive; integers and reals
-  bool zero_allowed;        // 0 is valid although min is above it
-  bool auto_allowed;        // "auto" is a value
-  const char* default_text;  // as a user would type it
+  double min, max;                       // inclusive; integers and reals
+  bool zero_allowed;                     // 0 is valid although min is above it
+  bool auto_allowed;                     // "auto" is a value
+  const char* default_text;              // as a user would type it
   std::span<const char* const> choices;  // kChoice only
-  const char* help;         // one sentence: effect, when it takes effect
+  const char* help;  // one sentence: effect, when it takes effect
 };
 
 // All rows, in TunableId order.

@@ -15,17 +15,17 @@ namespace memtuned {
 #define MEMTUNED_LIKELY(x) __builtin_expect(!!(x), 1)
 #define MEMTUNED_UNLIKELY(x) __builtin_expect(!!(x), 0)
 
-#define CHECK(condition)                                                  \
-  (MEMTUNED_LIKELY(condition)                                             \
-       ? static_cast<void>(0)                                             \
+#define CHECK(condition)      \
+  (MEMTUNED_LIKELY(condition) \
+       ? static_cast<void>(0) \
        : ::memtuned::CheckFailed(__FILE__, __LINE__, #condition, 0, 0))
 
 // With two numbers that explain the failure.
-#define CHECK_WITH(condition, a, b)                                       \
-  (MEMTUNED_LIKELY(condition)                                             \
-       ? static_cast<void>(0)                                             \
-       : ::memtuned::CheckFailed(__FILE__, __LINE__, #condition,          \
-                                 static_cast<long long>(a),               \
+#define CHECK_WITH(condition, a, b)                              \
+  (MEMTUNED_LIKELY(condition)                                    \
+       ? static_cast<void>(0)                                    \
+       : ::memtuned::CheckFailed(__FILE__, __LINE__, #condition, \
+                                 static_cast<long long>(a),      \
                                  static_cast<long long>(b)))
 
 #ifdef NDEBUG

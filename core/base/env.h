@@ -18,6 +18,8 @@
 // Both define, in namespace memtuned::env:
 //   uint32_t CurrentCpu()      operating system's CPU number; may be stale as
 //                              soon as it is read
+//   uint32_t CurrentCpuOrNone()  the same in one load, or a huge number when
+//                              only the kernel knows
 //   uint64_t NowNs()           monotonic nanoseconds
 //   void SpinPause(int round)  called by a waiter, round 0, 1, 2, ...
 //   void LockEdge(const void*) before a lock in shared memory is tried and

@@ -3,7 +3,9 @@
 
 namespace memtuned::env {
 
-uint32_t CurrentCpuSlow() {
+uint32_t CurrentCpu() {
+  const uint32_t number = CurrentCpuOrNone();
+  if (static_cast<int32_t>(number) >= 0) return number;
   const int cpu = sched_getcpu();
   return cpu < 0 ? 0 : static_cast<uint32_t>(cpu);
 }

@@ -14,18 +14,16 @@
 
 namespace memtuned::env {
 
-// sched_getcpu(), for threads without a registered rseq area.
-uint32_t CurrentCpuSlow();
-
 // Cost: one load from the rseq area, which the kernel keeps current
-// (sched_getcpu() takes 2.5 ns more).
-inline uint32_t CurrentCpu() {
+// (sched_getcpu() takes 2.5 ns more). Returns: kNoCpu for a thread without a
+// registered area; CurrentCpu() then asks the kernel.
+inline constexpr uint32_t kNoCpu = ~0u;
+inline uint32_t CurrentCpuOrNone() {
   const auto* area = reinterpret_cast<const volatile struct rseq*>(
       static_cast<const char*>(__builtin_thread_pointer()) + __rseq_offset);
-  const auto cpu = static_cast<int32_t>(area->cpu_id);
-  if (__builtin_expect(cpu < 0, 0)) return CurrentCpuSlow();
-  return static_cast<uint32_t>(cpu);
+  return area->cpu_id;  // negative, that is, huge when not registered
 }
+uint32_t CurrentCpu();
 
 inline uint64_t NowNs() {
   timespec now;

@@ -45,8 +45,7 @@ class CondVar {
     lock.release();
   }
   // Returns: false when `timeout` passed without a notification.
-  bool WaitFor(Mutex& mutex, std::chrono::nanoseconds timeout)
-      REQUIRES(mutex) {
+  bool WaitFor(Mutex& mutex, std::chrono::nanoseconds timeout) REQUIRES(mutex) {
     std::unique_lock<std::mutex> lock(mutex.mutex_, std::adopt_lock);
     const bool notified =
         condition_.wait_for(lock, timeout) == std::cv_status::no_timeout;

@@ -19,8 +19,7 @@
 #define REQUIRES(...) MEMTUNED_ATTRIBUTE(requires_capability(__VA_ARGS__))
 #define ACQUIRE(...) MEMTUNED_ATTRIBUTE(acquire_capability(__VA_ARGS__))
 #define RELEASE(...) MEMTUNED_ATTRIBUTE(release_capability(__VA_ARGS__))
-#define TRY_ACQUIRE(...) \
-  MEMTUNED_ATTRIBUTE(try_acquire_capability(__VA_ARGS__))
+#define TRY_ACQUIRE(...) MEMTUNED_ATTRIBUTE(try_acquire_capability(__VA_ARGS__))
 #define EXCLUDES(...) MEMTUNED_ATTRIBUTE(locks_excluded(__VA_ARGS__))
 #define ASSERT_CAPABILITY(x) MEMTUNED_ATTRIBUTE(assert_capability(x))
 #define RETURN_CAPABILITY(x) MEMTUNED_ATTRIBUTE(lock_returned(x))

@@ -21,8 +21,8 @@ void ChunkPool::GiveEmpty(uint32_t chunk) {
 }
 
 bool ChunkPool::DepotPush(ZoneShared& zone, int list, uint32_t chunk) {
-  const uint64_t pages =
-      uint64_t{LoadRelaxed(mapping_->chunks[chunk].count)} << ListOrder(list);
+  const uint64_t pages = uint64_t{LoadRelaxed(mapping_->chunks[chunk].count)}
+                         << ListOrder(list);
   if (!Push(zone.depot[static_cast<size_t>(list)], chunk,
             ChunkWord(ChunkPlace::kDepot, list, zone.number), true)) {
     return false;
@@ -39,8 +39,8 @@ uint32_t ChunkPool::DepotPop(ZoneShared& zone, int list) {
   if (ChunkStack::ChunkOf(LoadRelaxed(stack.head)) == kNoChunk) return kNoChunk;
   const uint32_t chunk = Pop(stack, list);
   if (chunk == kNoChunk) return kNoChunk;
-  const uint64_t pages =
-      uint64_t{LoadRelaxed(mapping_->chunks[chunk].count)} << ListOrder(list);
+  const uint64_t pages = uint64_t{LoadRelaxed(mapping_->chunks[chunk].count)}
+                         << ListOrder(list);
   AtomicBump(zone.depot_pages, ~pages + 1);
   AtomicBump(zone.depot_pops);
   env::Charge(env::Cost::kDepotMove);

@@ -17,7 +17,10 @@ void WriteMemsAllowed(MemsAllowed& mems, const NodeMask& allowed,
   Store(copy.preferred, preferred);
   // Pairs with the acquire in ReadMemsAllowedBegin: whoever sees the new word
   // sees the whole copy.
-  Store(mems.word, ((word >> 1) + 1) << 1 | idle);
+  const bool unrestricted =
+      policy == MemoryPolicy::kLocal && allowed == NodeMask::All();
+  Store(mems.word,
+        ((word >> 2) + 1) << 2 | (unrestricted ? kMemsUnrestricted : 0) | idle);
 }
 
 NodeMask AllowedMask(const MemsAllowed& mems) {

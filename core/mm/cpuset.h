@@ -34,15 +34,18 @@ struct MemsCopy {
 };
 
 struct MemsAllowed {
-  Shared32 word;  // sequence << 1 | index of the copy in force
+  // sequence << 2 | unrestricted << 1 | index of the copy in force.
+  // Unrestricted: all nodes, policy local; then the copy need not be read.
+  Shared32 word;
   uint32_t reserved;
   std::array<MemsCopy, 2> copies;
   // What was asked for, before it was narrowed; under the tuning lock.
-  NodeMask cpuset;        // by the operator
-  NodeMask requested;     // by the process, with its policy
+  NodeMask cpuset;     // by the operator
+  NodeMask requested;  // by the process, with its policy
 };
 
 using MemsCookie = uint32_t;
+inline constexpr MemsCookie kMemsUnrestricted = 2;
 
 // A consistent-enough view: the copy in force when the cookie was taken.
 inline MemsCookie ReadMemsAllowedBegin(const MemsAllowed& mems) {
@@ -63,6 +66,14 @@ inline bool Allows(const MemsCopy& copy, uint32_t node) {
 }
 inline bool PolicyNames(const MemsCopy& copy, uint32_t node) {
   return (LoadRelaxed(copy.policy_nodes[node / 64]) >> (node % 64) & 1) != 0;
+}
+
+// Whether a process runs policy local and may use `node`: the fast path.
+inline bool AllowsLocally(const MemsAllowed& mems, MemsCookie cookie,
+                          uint32_t node) {
+  if ((cookie & kMemsUnrestricted) != 0) return true;
+  const MemsCopy& copy = CopyOf(mems, cookie);
+  return LoadRelaxed(copy.policy) == 0 && Allows(copy, node);
 }
 
 // Publishes a new mask and policy.

@@ -78,8 +78,8 @@ void FreeAreas::Set(PageType type, int order, Pfn pfn) {
   Store(word, old | Bit(index));
   Bump(zone_->free_blocks[t][o]);
   if (old != 0) return;
-  const auto s = static_cast<size_t>(SectionFreeAreas::kSummaryStart[o]) +
-                 index / 4096;
+  const auto s =
+      static_cast<size_t>(SectionFreeAreas::kSummaryStart[o]) + index / 4096;
   Shared64& summary = areas.summary[t][s];
   const uint64_t old_summary = LoadRelaxed(summary);
   Store(summary, old_summary | Bit(index / 64));
@@ -117,8 +117,8 @@ bool FreeAreas::Test(PageType type, int order, Pfn pfn) const {
   const auto w = static_cast<size_t>(
                      SectionFreeAreas::kStart[static_cast<size_t>(order)]) +
                  index / 64;
-  return (LoadRelaxed(areas.bits[static_cast<size_t>(type)][w]) &
-          Bit(index)) != 0;
+  return (LoadRelaxed(areas.bits[static_cast<size_t>(type)][w]) & Bit(index)) !=
+         0;
 }
 
 Pfn FreeAreas::Find(PageType type, int order) const {

@@ -54,9 +54,8 @@ class FreeAreas {
   Pfn Find(PageType type, int order) const;
 
   uint64_t Count(PageType type, int order) const {
-    return LoadRelaxed(
-        zone_->free_blocks[static_cast<size_t>(type)][static_cast<size_t>(
-            order)]);
+    return LoadRelaxed(zone_->free_blocks[static_cast<size_t>(type)]
+                                         [static_cast<size_t>(order)]);
   }
 
   // Sections wholly free whose memmap was never written.

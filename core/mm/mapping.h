@@ -127,9 +127,7 @@ struct alignas(64) PagesetShared {
 constexpr uint64_t TopWord(uint32_t chunk, uint32_t count) {
   return chunk | static_cast<uint64_t>(count) << 32;
 }
-constexpr uint32_t TopChunk(uint64_t top) {
-  return static_cast<uint32_t>(top);
-}
+constexpr uint32_t TopChunk(uint64_t top) { return static_cast<uint32_t>(top); }
 constexpr uint32_t TopCount(uint64_t top) {
   return static_cast<uint32_t>(top >> 32);
 }
@@ -138,10 +136,12 @@ inline constexpr uint64_t kNoTop = TopWord(kNoChunk, 0);
 // What CPU number N of this machine is in the pool's topology. On a simulated
 // topology live CPUs are spread over its nodes' CPUs.
 struct CpuEntry {
-  Shared32 cpu;      // number in the pool, below nr_cpus
-  Shared32 node;     // os index of its home node, which has memory
-  Shared32 zone;     // that node's first zone for ordinary pages
-  Shared32 pageset;  // that zone's pageset of this CPU
+  Shared32 cpu;                  // number in the pool, below nr_cpus
+  Shared32 node;                 // os index of its home node, which has memory
+  Shared32 zone;                 // that node's first zone for ordinary pages
+  Shared32 pageset;              // that zone's pageset of this CPU
+  Shared32 first_pfn, nr_pages;  // of that zone
+  uint32_t reserved[2];
 };
 
 // Per-process pointers and sizes. Copied freely.

@@ -35,9 +35,7 @@ class PageWord {
  public:
   constexpr explicit PageWord(uint64_t bits) : bits_(bits) {}
 
-  constexpr PageKind kind() const {
-    return static_cast<PageKind>(bits_ & 15);
-  }
+  constexpr PageKind kind() const { return static_cast<PageKind>(bits_ & 15); }
   constexpr int order() const { return static_cast<int>(bits_ >> 4 & 15); }
   constexpr PageType type() const {
     return static_cast<PageType>(bits_ >> 8 & 3);

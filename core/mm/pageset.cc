@@ -16,8 +16,7 @@ void Pageset::SyncLimitsLocked() {
   p_->free_count_cap = FreeCountCap(limits);
   p_->free_high_threshold = FreeHighThreshold(limits, LoadRelaxed(p_->high));
   p_->consecutive_only = ConsecutiveOnly(limits.policy);
-  p_->large_cache =
-      mapping_->llc_pages_per_cpu > 3 * uint64_t{limits.batch};
+  p_->large_cache = mapping_->llc_pages_per_cpu > 3 * uint64_t{limits.batch};
   p_->seen = control;
 }
 
@@ -53,9 +52,8 @@ ZoneConditions Pageset::Conditions() const {
                         (flags & kZoneBelowHigh) != 0};
 }
 
-Pageset::Take Pageset::TakeBlocks(int order, PageType type,
-                                  uint64_t mark_pages, Pfn* out,
-                                  uint32_t want, uint32_t* taken) {
+Pageset::Take Pageset::TakeBlocks(int order, PageType type, uint64_t mark_pages,
+                                  Pfn* out, uint32_t want, uint32_t* taken) {
   *taken = 0;
   const int slot = OrderSlot(order);
   if (slot < 0 || !PolicyCaches(zone_->LimitsNow().policy, order)) {
@@ -79,8 +77,9 @@ Pageset::Take Pageset::TakeBlocks(int order, PageType type,
         break;
       }
     }
-    out[n++] = PopTop(*mapping_, *p_, list, order, LoadRelaxed(p_->top[l]),
-                      thread_->process);
+    out[n++] =
+        PopTop(*p_, list, order, ReadTop(*mapping_, LoadRelaxed(p_->top[l])),
+               thread_->process);
     Bump(p_->allocations[static_cast<size_t>(slot)]);
     // A bulk allocation leaves free_count alone, as in the kernel.
     if (want == 1) p_->free_count >>= 1;

@@ -25,28 +25,49 @@ namespace memtuned {
 
 enum class FlushReason { kHigh = 0, kFreeHigh = 1, kDrain = 2, kDecay = 3 };
 
+// The top block of a list, as read without the guard: whatever it says must
+// be checked again under it. Reading it first keeps the loads that find the
+// block off the path between the guard's exchange and the stores.
+struct TopBlock {
+  uint64_t top;
+  Shared32* item;
+  Pfn pfn;
+  Page* page;
+  PageWord word{0};
+};
+
+// REQUIRES: TopCount(top) != 0.
+inline TopBlock ReadTop(const Mapping& mapping, uint64_t top) {
+  TopBlock block;
+  block.top = top;
+  // Masked: without the guard the count may be of any moment.
+  const uint32_t index = (TopCount(top) - 1) % kChunkBlocks;
+  block.item = &mapping.chunks[TopChunk(top)].items[index];
+  block.pfn = Pfn{LoadRelaxed(*block.item)};
+  block.page = &mapping.memmap[block.pfn.value];
+  block.word = PageWord(LoadRelaxed(block.page->word));
+  return block;
+}
+inline bool StillTop(const PagesetShared& pageset, int list,
+                     const TopBlock& block) {
+  return LoadRelaxed(pageset.top[static_cast<size_t>(list)]) == block.top &&
+         LoadRelaxed(*block.item) == block.pfn.value &&
+         LoadRelaxed(block.page->word) == block.word.bits();
+}
+
 // Pops the top block of a list and makes it the caller's.
-// REQUIRES: the guard, and TopCount(top) != 0.
+// REQUIRES: the guard, under which StillTop(block) was true.
 // Cost: three lines of memory; one store commits.
-inline Pfn PopTop(const Mapping& mapping, PagesetShared& pageset, int list,
-                  int order, uint64_t top, ProcessOwner owner)
+inline Pfn PopTop(PagesetShared& pageset, int list, int order,
+                  const TopBlock& block, ProcessOwner owner)
     REQUIRES(pageset.guard) {
-  const auto l = static_cast<size_t>(list);
-  const uint32_t count = TopCount(top) - 1;
-  Chunk& chunk = mapping.chunks[TopChunk(top)];
-  const Pfn pfn{chunk.items[count].load(std::memory_order_relaxed)};
-  Page& page = mapping.memmap[pfn.value];
-  const PageWord word(LoadRelaxed(page.word));
-  if (MEMTUNED_LIKELY(count > 0)) {
-    // The page after this one is about to be wanted.
-    __builtin_prefetch(
-        &mapping.memmap[LoadRelaxed(chunk.items[count - 1])], 1);
-  }
-  Store(page.word, word.With(PageKind::kAllocated, order, owner).bits());
-  Store(pageset.top[l], top - (uint64_t{1} << 32));
+  Store(block.page->word,
+        block.word.With(PageKind::kAllocated, order, owner).bits());
+  Store(pageset.top[static_cast<size_t>(list)],
+        block.top - (uint64_t{1} << 32));
   pageset.pages.store(LoadRelaxed(pageset.pages) - (1u << order),
                       std::memory_order_relaxed);
-  return pfn;
+  return block.pfn;
 }
 
 // Pushes a block that its owner gives back. The compare and swap makes sure

@@ -115,10 +115,9 @@ void Pageset::FlushLocked(int first_list, const FlushDecision& decision) {
       decision.free_high ? FlushReason::kFreeHigh : FlushReason::kHigh);
   const bool ours =
       p_->policy == static_cast<uint8_t>(PagesetPolicy::kMemtuned);
-  const uint64_t pages =
-      ours ? FlushOursLocked(first_list, decision)
-           : FlushEraLocked(first_list, decision.pages,
-                            decision.pages_per_hold);
+  const uint64_t pages = ours ? FlushOursLocked(first_list, decision)
+                              : FlushEraLocked(first_list, decision.pages,
+                                               decision.pages_per_hold);
   Bump(p_->flushes[cause]);
   Bump(p_->flushed_pages[cause], pages);
 }

@@ -47,9 +47,8 @@ void DividedLimits(const LimitInputs& in, PagesetLimits& out) {
   out.high_min = std::max(Clamp32(total / cpus), floor);
   const bool floats =
       in.high_fraction == 0 && in.policy != PagesetPolicy::kWatermark;
-  out.high_max = floats
-                     ? std::max(Clamp32(in.managed_pages / 8 / cpus), floor)
-                     : out.high_min;
+  out.high_max = floats ? std::max(Clamp32(in.managed_pages / 8 / cpus), floor)
+                        : out.high_min;
   // A low watermark above an eighth of the zone: never let the bounds cross.
   out.high_max = std::max(out.high_max, out.high_min);
 }
@@ -174,8 +173,8 @@ uint32_t RefillBlocks(const PagesetLimits& limits, ZoneConditions zone,
       if (order == 0) pages = batch << state.alloc_factor;
       if (floats) state.high = std::min(state.high + pages, limits.high_max);
       if (order == 0) {
-        const uint32_t room = std::max(
-            SubtractFloor(state.high, state.count + batch, 0), batch);
+        const uint32_t room =
+            std::max(SubtractFloor(state.high, state.count + batch, 0), batch);
         if (pages <= room && state.alloc_factor < limits.scale_max) {
           ++state.alloc_factor;
         }
@@ -205,8 +204,7 @@ uint32_t LimitOfFree(const PagesetLimits& limits, ZoneConditions zone,
   if (limits.policy == PagesetPolicy::kFixed) return state.high;
   if (zone.reclaim_active || zone.below_high) {
     if (limits.high_min == limits.high_max) {
-      return zone.reclaim_active ? std::min(4 * batch, state.high)
-                                 : state.high;
+      return zone.reclaim_active ? std::min(4 * batch, state.high) : state.high;
     }
     state.high = SubtractFloor(state.high, std::max(state.free_count, batch),
                                limits.high_min);

@@ -35,9 +35,9 @@ struct LimitInputs {
   // CPUs of the zone's node; all online CPUs when it has none. Never 0 after
   // EffectiveCpus().
   int cpus = 1;
-  uint32_t high_fraction = 0;     // 0: automatic; else >= 8
-  double batch_factor = 1;        // 0.25..8
-  double free_high_factor = 1;    // 1..64, in batches
+  uint32_t high_fraction = 0;   // 0: automatic; else >= 8
+  double batch_factor = 1;      // 0.25..8
+  double free_high_factor = 1;  // 1..64, in batches
   uint64_t page_size_bytes = kPageSizeBytes;
   // 1 MiB since 4.19; 512 KiB before.
   uint64_t batch_cap_bytes = 1u << 20;
@@ -96,8 +96,8 @@ uint32_t RefillBlocks(const PagesetLimits& limits, ZoneConditions zone,
                       int order, PolicyState& state);
 
 struct FlushDecision {
-  uint32_t pages = 0;           // 0: nothing to flush
-  bool free_high = false;       // the cause; else count reached high
+  uint32_t pages = 0;             // 0: nothing to flush
+  bool free_high = false;         // the cause; else count reached high
   bool high_orders_only = false;  // leave order 0 and the huge order alone
   uint32_t pages_per_hold = kNil;
 };
@@ -112,10 +112,9 @@ inline bool NoteFree(State& state, uint32_t count, uint32_t batch,
   state.alloc_factor >>= 1;
   bool free_high = false;
   if (order >= 1 && order <= kCostlyOrder) {
-    free_high =
-        state.free_count >= free_high_threshold &&
-        (!consecutive_only || (state.previous_free_was_high_order &&
-                               (!state.large_cache || count >= batch)));
+    free_high = state.free_count >= free_high_threshold &&
+                (!consecutive_only || (state.previous_free_was_high_order &&
+                                       (!state.large_cache || count >= batch)));
     state.previous_free_was_high_order = true;
   } else {
     state.previous_free_was_high_order = false;

@@ -58,10 +58,8 @@ struct SectionFreeAreas {
   static constexpr std::array<int, kNumOrders + 1> kSummaryStart = {
       0, 8, 12, 14, 15, 16, 17, 18, 19, 20, 21, 22};
 };
-static_assert(SectionFreeAreas::kStart[kNumOrders] ==
-              SectionFreeAreas::kWords);
-static_assert(sizeof(SectionFreeAreas) ==
-              2 * 8 * (1024 + 22) + 32 * 4);
+static_assert(SectionFreeAreas::kStart[kNumOrders] == SectionFreeAreas::kWords);
+static_assert(sizeof(SectionFreeAreas) == 2 * 8 * (1024 + 22) + 32 * 4);
 
 }  // namespace memtuned
 

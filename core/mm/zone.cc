@@ -40,9 +40,8 @@ void Zone::Unlock(uint64_t pages) {
 void Zone::OpenIntentLocked(Pfn pfn) {
   const uint32_t area = pfn.value >> kMaxOrder;
   if (LoadRelaxed(z_->intent.area) == area) return;
-  const Shared32& area_free =
-      mapping_->free_areas[pfn.value >> kSectionShift]
-          .area_free[area % SectionFreeAreas::kAreas];
+  const Shared32& area_free = mapping_->free_areas[pfn.value >> kSectionShift]
+                                  .area_free[area % SectionFreeAreas::kAreas];
   Store(z_->intent.area, kNil);
   Store(z_->intent.area_free, LoadRelaxed(area_free));
   Store(z_->intent.zone_free, LoadRelaxed(z_->free_pages));
@@ -93,8 +92,8 @@ Pfn Zone::DetachLocked(PageType type, int from_order, int to_order) {
   return pfn;
 }
 
-uint32_t Zone::FillChunkLocked(uint32_t chunk_number, int order,
-                               PageType type, uint32_t want) {
+uint32_t Zone::FillChunkLocked(uint32_t chunk_number, int order, PageType type,
+                               uint32_t want) {
   Chunk& chunk = mapping_->chunks[chunk_number];
   const uint32_t start = LoadRelaxed(chunk.count);
   want = std::min(want, kChunkBlocks - start);
@@ -103,8 +102,7 @@ uint32_t Zone::FillChunkLocked(uint32_t chunk_number, int order,
     PageType source;
     if (!SourceLocked(order, type, source)) break;
     const int found = SmallestOrder(order, source);
-    const int most =
-        order + static_cast<int>(std::bit_width(want - n)) - 1;
+    const int most = order + static_cast<int>(std::bit_width(want - n)) - 1;
     const int taken = std::min(found, most);
     const Pfn block = DetachLocked(source, found, taken);
     const uint32_t m = 1u << (taken - order);
@@ -362,10 +360,9 @@ PagesetLimits Zone::LimitsNow() const {
 }
 
 Watermarks Zone::WatermarksNow() const {
-  return Watermarks{LoadRelaxed(z_->watermark_min),
-                    LoadRelaxed(z_->watermark_low),
-                    LoadRelaxed(z_->watermark_high),
-                    LoadRelaxed(z_->watermark_promo)};
+  return Watermarks{
+      LoadRelaxed(z_->watermark_min), LoadRelaxed(z_->watermark_low),
+      LoadRelaxed(z_->watermark_high), LoadRelaxed(z_->watermark_promo)};
 }
 
 }  // namespace memtuned
