@@ -36,13 +36,16 @@ spdlog::level::level_enum ToSpdlog(LogLevel level) {
   return spdlog::level::info;
 }
 
-std::string JsonString(std::string_view text) {
+// In double quotes; what could end a line or a field is escaped, as in JSON.
+std::string QuotedString(std::string_view text) {
   std::string out = "\"";
   for (const char c : text) {
     const auto byte = static_cast<unsigned char>(c);
     if (c == '"' || c == '\\') {
       out += '\\';
       out += c;
+    } else if (c == '\n') {
+      out += "\\n";
     } else if (byte < 0x20 || byte == 0x7f) {
       absl::StrAppend(&out, "\\u", absl::Hex(byte, absl::kZeroPad4));
     } else {
@@ -53,10 +56,10 @@ std::string JsonString(std::string_view text) {
 }
 
 std::string TextValue(const std::string& value) {
-  const bool plain = !value.empty() &&
-                     value.find_first_of(" =\"\\\n\r\t") == std::string::npos &&
-                     absl::Utf8SafeCEscape(value) == value;
-  return plain ? value : absl::StrCat("\"", absl::Utf8SafeCEscape(value), "\"");
+  const std::string quoted = QuotedString(value);
+  const bool plain = !value.empty() && quoted.size() == value.size() + 2 &&
+                     value.find_first_of(" =") == std::string::npos;
+  return plain ? value : quoted;
 }
 
 class Formatter : public spdlog::formatter {
@@ -78,8 +81,9 @@ class Formatter : public spdlog::formatter {
     if (json_) {
       line =
           absl::StrCat("{\"time\":\"", time, "\",\"level\":\"", level, "\",");
-      line += prepared ? std::string(payload)
-                       : "\"event\":\"log\",\"message\":" + JsonString(payload);
+      line += prepared
+                  ? std::string(payload)
+                  : "\"event\":\"log\",\"message\":" + QuotedString(payload);
       line += "}\n";
     } else {
       line = absl::StrCat(time, " ", level, " ");
@@ -109,9 +113,9 @@ std::string LogText(const std::string& event, const LogFields& fields) {
 }
 
 std::string LogJson(const std::string& event, const LogFields& fields) {
-  std::string line = "\"event\":" + JsonString(event);
+  std::string line = "\"event\":" + QuotedString(event);
   for (const auto& [key, value] : fields) {
-    absl::StrAppend(&line, ",", JsonString(key), ":", JsonString(value));
+    absl::StrAppend(&line, ",", QuotedString(key), ":", QuotedString(value));
   }
   return line;
 }

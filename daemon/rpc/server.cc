@@ -104,11 +104,16 @@ absl::StatusOr<std::unique_ptr<RpcServer>> RpcServer::Start(
 }
 
 void RpcServer::SetServing(const std::string& subject, bool serving) {
+  MutexLock lock(health_mutex_);
+  if (stopping_) return;
   server_->GetHealthCheckService()->SetServingStatus(HealthName(subject),
                                                      serving);
 }
 
 void RpcServer::SetNotServing() {
+  MutexLock lock(health_mutex_);
+  if (stopping_) return;
+  stopping_ = true;
   server_->GetHealthCheckService()->SetServingStatus(false);
 }
 

@@ -11,6 +11,7 @@
 #include <string>
 
 #include "absl/status/statusor.h"
+#include "core/base/mutex.h"
 #include "daemon/rpc/registry.h"
 #include "daemon/rpc/rpc_observer.h"
 #include "daemon/rpc/stats_service.h"
@@ -45,10 +46,12 @@ class RpcServer {
   RpcServer& operator=(const RpcServer&) = delete;
 
   // Health of one subject, as service "memtuned.v1/pools/default".
-  void SetServing(const std::string& subject, bool serving);
+  void SetServing(const std::string& subject, bool serving)
+      EXCLUDES(health_mutex_);
 
-  // Health answers NOT_SERVING from here on, for the daemon and all subjects.
-  void SetNotServing();
+  // Health answers NOT_SERVING from here on, for the daemon and all subjects,
+  // whatever is set later.
+  void SetNotServing() EXCLUDES(health_mutex_);
 
   // Ends watches, refuses new calls, waits for running ones until `grace` is
   // over and then cancels them. May be called again.
@@ -64,6 +67,8 @@ class RpcServer {
   StatsService stats_;
   TuningService tuning_;
   std::unique_ptr<grpc::Server> server_;
+  Mutex health_mutex_;
+  bool stopping_ GUARDED_BY(health_mutex_) = false;
 };
 
 }  // namespace memtuned

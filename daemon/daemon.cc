@@ -1,0 +1,222 @@
+// SPDX-License-Identifier: Apache-2.0
+// Builds the parts bottom up and takes them down top first.
+#include "daemon/daemon.h"
+
+#include <unistd.h>
+
+#include <algorithm>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+#include "daemon/host/topology_probe.h"
+#include "daemon/log.h"
+#include "daemon/metrics/metrics_server.h"
+#include "daemon/reload.h"
+#include "daemon/rpc/server.h"
+
+namespace memtuned {
+namespace {
+
+constexpr std::chrono::seconds kFirstSample(5);
+
+std::string SubjectNames(const std::vector<std::unique_ptr<Subject>>& list) {
+  return absl::StrJoin(list, ",", [](std::string* out, const auto& subject) {
+    out->append(subject->name());
+  });
+}
+
+void LogTopology(const Topology& topology) {
+  LogEvent(LogLevel::kInfo, "topology",
+           {{"source", topology.description},
+            {"nodes", absl::StrCat(topology.nodes.size())},
+            {"cpus", absl::StrCat(topology.OnlineCpus().size())}});
+  for (const std::string& warning : topology.warnings) {
+    LogEvent(LogLevel::kWarning, "topology-odd", {{"warning", warning}});
+  }
+}
+
+void LogConfig(const Config& config) {
+  LogFields fields;
+  for (const ConfigSetting& setting : ConfigSettings()) {
+    fields.emplace_back(setting.key, setting.get(config));
+  }
+  LogEvent(LogLevel::kInfo, "config", fields);
+  for (const PoolConfig& pool : config.pools) {
+    fields = {{"name", pool.name},
+              {"size", PoolSizeText(pool)},
+              {"populate", pool.populate},
+              {"socket", pool.socket_path}};
+    for (const TunableAssignment& tunable : pool.tunables) {
+      fields.emplace_back(tunable.tunable, ValueText(tunable.value));
+    }
+    LogEvent(LogLevel::kInfo, "config-pool", fields);
+  }
+}
+
+}  // namespace
+
+absl::StatusOr<Topology> ProbeConfigured(const Config& config) {
+  ProbeOptions options;
+  options.proc_root = config.proc_root;
+  options.sys_root = config.sys_root;
+  return ProbeTopology(config.topology, options);
+}
+
+Daemon::Daemon(Config config) : config_(std::move(config)) {}
+
+Daemon::~Daemon() { Stop(); }
+
+absl::StatusOr<std::unique_ptr<Daemon>> Daemon::Start(
+    const Config& config, const PoolFactory& make_pool) {
+  std::unique_ptr<Daemon> daemon(new Daemon(config));
+  LogConfig(config);
+  auto topology = ProbeConfigured(config);
+  if (!topology.ok()) return topology.status();
+  daemon->topology_ = *std::move(topology);
+  LogTopology(daemon->topology_);
+  auto runtime_dir =
+      RuntimeDir::Claim(config.runtime_dir, config.listen.substr(5));
+  if (!runtime_dir.ok()) return runtime_dir.status();
+  daemon->runtime_dir_ = *std::move(runtime_dir);
+  const absl::Status created = daemon->CreatePools(make_pool);
+  if (!created.ok()) return created;
+  const absl::Status serving = daemon->Serve();
+  if (!serving.ok()) return serving;
+  LogEvent(LogLevel::kInfo, "ready",
+           {{"listen", config.listen},
+            {"metrics", daemon->metrics_address()},
+            {"subjects", SubjectNames(daemon->subjects_)},
+            {"version", BuildVersion()},
+            {"pid", absl::StrCat(getpid())}});
+  return daemon;
+}
+
+absl::Status Daemon::CreatePools(const PoolFactory& make_pool) {
+  std::vector<ServedSubject> served;
+  const SamplerOptions options{.interval = config_.sample_interval,
+                               .always_full = config_.metrics_per_cpu};
+  for (const PoolConfig& pool : config_.pools) {
+    auto subject = make_pool(pool, topology_);
+    if (!subject.ok()) {
+      return absl::Status(
+          subject.status().code(),
+          absl::StrCat("pool ", pool.name, ": ",
+                       std::string(subject.status().message())));
+    }
+    subjects_.push_back(*std::move(subject));
+    Subject* const raw = subjects_.back().get();
+    // The server starts before the sampler and stops calling back first.
+    samplers_.push_back(std::make_unique<Sampler>(
+        raw, options, [this, name = raw->name()](bool healthy) {
+          rpc_->SetServing(name, healthy);
+        }));
+    served.push_back({raw, samplers_.back().get()});
+  }
+  registry_ = std::make_unique<Registry>(std::move(served));
+  return absl::OkStatus();
+}
+
+absl::Status Daemon::Serve() {
+  if (config_.metrics_listen != "off") {
+    auto metrics = MetricsServer::Start(
+        {.listen = config_.metrics_listen,
+         .per_cpu = config_.metrics_per_cpu,
+         .allow_remote = config_.metrics_allow_remote},
+        [this] {
+          std::vector<std::shared_ptr<const Snapshot>> snapshots;
+          for (const auto& sampler : samplers_) {
+            if (auto latest = sampler->Latest()) {
+              snapshots.push_back(std::move(latest));
+            }
+          }
+          return snapshots;
+        });
+    if (!metrics.ok()) return metrics.status();
+    metrics_ = *std::move(metrics);
+    if (config_.metrics_allow_remote) {
+      LogEvent(LogLevel::kWarning, "metrics-remote",
+               {{"address", metrics_->address()},
+                {"note", "anyone who reaches it reads everything"}});
+    }
+  }
+  RpcServerOptions options;
+  options.listen = config_.listen;
+  options.version = BuildVersion();
+  auto rpc = RpcServer::Start(options, registry_.get(),
+                              metrics_ ? metrics_->rpc_observer() : nullptr);
+  if (!rpc.ok()) return rpc.status();
+  rpc_ = *std::move(rpc);
+  for (const auto& sampler : samplers_) sampler->Start();
+  const SteadyTime deadline = std::chrono::steady_clock::now() + kFirstSample;
+  for (const auto& sampler : samplers_) sampler->Refresh(deadline);
+  return absl::OkStatus();
+}
+
+void Daemon::Reload(const Config& next) {
+  const ReloadPlan plan = PlanReload(config_, next);
+  config_ = AfterReload(config_, next, plan);
+  // The level was checked when it was read.
+  static_cast<void>(SetLogLevel(config_.log_level));
+  for (const auto& sampler : samplers_) {
+    sampler->SetInterval(config_.sample_interval);
+  }
+  for (const auto& [pool, assignments] : plan.tunables) {
+    ApplyTunables(pool, assignments);
+  }
+  LogEvent(plan.needs_restart.empty() ? LogLevel::kInfo : LogLevel::kWarning,
+           "reloaded",
+           {{"changed", absl::StrJoin(plan.settings, ",")},
+            {"needs-restart", absl::StrJoin(plan.needs_restart, ",")}});
+}
+
+void Daemon::ApplyTunables(const std::string& pool,
+                           const std::vector<TunableAssignment>& assignments) {
+  const std::string name = absl::StrCat("pools/", pool);
+  for (size_t i = 0; i < subjects_.size(); ++i) {
+    if (subjects_[i]->name() != name) continue;
+    ChangeContext context;
+    context.caller = "config";
+    context.reason = "configuration reloaded";
+    const auto result = subjects_[i]->Apply(assignments, context);
+    LogFields fields = {{"kind", "set"},
+                        {"subject", name},
+                        {"caller", context.caller},
+                        {"reason", context.reason}};
+    if (!result.ok()) {
+      fields.emplace_back("error", result.status().ToString());
+      LogEvent(LogLevel::kError, "change-refused", fields);
+      return;
+    }
+    fields.emplace_back("generation", absl::StrCat(result->generation));
+    for (const ValueChange& value : result->values) {
+      fields.emplace_back(value.tunable,
+                          absl::StrCat(ValueText(value.before), " -> ",
+                                       ValueText(value.after)));
+    }
+    LogEvent(LogLevel::kInfo, "change", fields);
+  }
+}
+
+void Daemon::Stop() {
+  if (rpc_ != nullptr) {
+    LogEvent(LogLevel::kInfo, "stopping", {{"listen", config_.listen}});
+    rpc_->Stop(kGrace);
+  }
+  if (metrics_ != nullptr) metrics_->Stop();
+  for (const auto& sampler : samplers_) sampler->Stop();
+  const bool was_serving = rpc_ != nullptr;
+  rpc_.reset();
+  metrics_.reset();
+  registry_.reset();
+  samplers_.clear();
+  subjects_.clear();
+  runtime_dir_.reset();
+  if (was_serving) LogEvent(LogLevel::kInfo, "stopped", {});
+}
+
+std::string Daemon::metrics_address() const {
+  return metrics_ ? metrics_->address() : "off";
+}
+
+}  // namespace memtuned

@@ -1,0 +1,112 @@
+// SPDX-License-Identifier: Apache-2.0
+// Signals are blocked in every thread and taken by the main thread alone.
+#include "daemon/run.h"
+
+#include <pthread.h>
+#include <signal.h>
+#include <unistd.h>
+
+#include <cstdio>
+#include <string>
+
+#include "daemon/log.h"
+
+namespace memtuned {
+namespace {
+
+void Complain(const absl::Status& status) {
+  std::fprintf(stderr, "memtuned: %s\n", std::string(status.message()).c_str());
+}
+
+sigset_t HandledSignals() {
+  sigset_t signals;
+  sigemptyset(&signals);
+  for (const int number : {SIGTERM, SIGINT, SIGHUP}) {
+    sigaddset(&signals, number);
+  }
+  return signals;
+}
+
+// From here on a signal ends the process at once.
+void ExitOnNextSignal(const sigset_t& signals) {
+  for (const int number : {SIGTERM, SIGINT}) {
+    signal(number, [](int) { _exit(kExitFailed); });
+  }
+  signal(SIGHUP, SIG_IGN);
+  pthread_sigmask(SIG_UNBLOCK, &signals, nullptr);
+}
+
+// Prints the effective values as a file, and what the topology turns out to
+// be as comments.
+int Check(const Config& config) {
+  const auto topology = ProbeConfigured(config);
+  if (!topology.ok()) {
+    Complain(topology.status());
+    return kExitUsage;
+  }
+  std::printf("%s# topology %s: %zu nodes, %zu CPUs\n",
+              ConfigText(config).c_str(), topology->description.c_str(),
+              topology->nodes.size(), topology->OnlineCpus().size());
+  for (const std::string& warning : topology->warnings) {
+    std::printf("# %s\n", warning.c_str());
+  }
+  return kExitOk;
+}
+
+void HandleSignals(const CommandLine& line, const sigset_t& signals,
+                   Daemon& daemon) {
+  while (true) {
+    int number = 0;
+    if (sigwait(&signals, &number) != 0) continue;
+    if (number != SIGHUP) {
+      LogEvent(LogLevel::kInfo, "signal",
+               {{"name", number == SIGTERM ? "SIGTERM" : "SIGINT"}});
+      return;
+    }
+    const auto next = LoadConfig(line);
+    if (next.ok()) {
+      daemon.Reload(*next);
+    } else {
+      LogEvent(LogLevel::kError, "reload-refused",
+               {{"error", std::string(next.status().message())}});
+    }
+  }
+}
+
+}  // namespace
+
+int RunDaemon(int argc, const char* const* argv, const PoolFactory& make_pool) {
+  const CommandLine line = ParseCommandLine(argc, argv);
+  if (line.exit_now) {
+    std::fputs(line.exit_text.c_str(), line.exit_code == 0 ? stdout : stderr);
+    return line.exit_code;
+  }
+  const auto config = LoadConfig(line);
+  if (!config.ok()) {
+    Complain(config.status());
+    return kExitUsage;
+  }
+  if (line.check) return Check(*config);
+  const absl::Status logging =
+      SetUpLogging(config->log_level, config->log_format);
+  if (!logging.ok()) {
+    Complain(logging);
+    return kExitUsage;
+  }
+  const sigset_t signals = HandledSignals();
+  pthread_sigmask(SIG_BLOCK, &signals, nullptr);
+  signal(SIGPIPE, SIG_IGN);
+
+  auto daemon = Daemon::Start(*config, make_pool);
+  if (!daemon.ok()) {
+    LogEvent(LogLevel::kError, "start-failed",
+             {{"error", std::string(daemon.status().message())}});
+    return kExitFailed;
+  }
+  HandleSignals(line, signals, **daemon);
+  ExitOnNextSignal(signals);
+  (*daemon)->Stop();
+  return kExitOk;
+}
+
+}  // namespace memtuned
