@@ -185,9 +185,8 @@ void AttachTestServer::Accept() {
              request.abi_hash != AbiHash()) {
     reply = Reply(AttachStatus::kLayoutDiffers, "another layout");
   } else {
-    auto owner = TakeProcessSlot(*segment_,
-                                 {static_cast<uint32_t>(peer.pid), peer.uid,
-                                  peer.gid, 0, 0});
+    auto owner = TakeProcessSlot(
+        *segment_, {static_cast<uint32_t>(peer.pid), peer.uid, peer.gid, 0, 0});
     if (owner.ok()) {
       reply.owner = *owner;
     } else {

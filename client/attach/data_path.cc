@@ -1,0 +1,144 @@
+// SPDX-License-Identifier: Apache-2.0
+// The functions that programs call millions of times a second: addresses to
+// page numbers and back around the core's front door. No text, no memory of
+// their own, no exception.
+#include <algorithm>
+#include <array>
+#include <bit>
+
+#include "client/attach/include/memtuned/memtuned.h"
+#include "client/attach/pool_state.h"
+
+namespace {
+
+using memtuned::FreeResult;
+using memtuned::Pfn;
+
+// Blocks a bulk call hands to the core at once.
+constexpr size_t kBulk = 64;
+
+// The page number of an offset; one that no pool has when the offset is not
+// a page's start. Rotating puts misaligned low bits on top.
+inline Pfn PfnOfOffset(uint64_t offset) {
+  const uint64_t number = std::rotr(offset, memtuned::kPageShift);
+  return Pfn{number < memtuned::kNil ? static_cast<uint32_t>(number)
+                                     : memtuned::kNil};
+}
+
+inline Pfn PfnOf(const memtuned_pool* pool, const void* block) {
+  return PfnOfOffset(reinterpret_cast<uintptr_t>(block) -
+                     reinterpret_cast<uintptr_t>(pool->frames));
+}
+
+inline void* AddressOf(const memtuned_pool* pool, Pfn pfn) {
+  return pool->frames + (uint64_t{pfn.value} << memtuned::kPageShift);
+}
+
+inline memtuned_status StatusOf(FreeResult result) {
+  if (MEMTUNED_LIKELY(result == FreeResult::kFreed)) return MEMTUNED_OK;
+  switch (result) {
+    case FreeResult::kNotAllocated:
+      return MEMTUNED_NOT_ALLOCATED;
+    case FreeResult::kWrongOrder:
+      return MEMTUNED_WRONG_ORDER;
+    case FreeResult::kForeign:
+      return MEMTUNED_FOREIGN;
+    case FreeResult::kNotAttached:
+      return MEMTUNED_NOT_ATTACHED;
+    case FreeResult::kOutOfRange:
+    case FreeResult::kFreed:
+    case FreeResult::kCount:
+      break;
+  }
+  return MEMTUNED_OUT_OF_RANGE;
+}
+
+}  // namespace
+
+void* memtuned_allocate(memtuned_pool* pool, int order) noexcept {
+  if (MEMTUNED_UNLIKELY(pool == nullptr)) return nullptr;
+  const Pfn pfn = pool->allocator.Allocate(order);
+  return MEMTUNED_LIKELY(pfn.value != memtuned::kNil) ? AddressOf(pool, pfn)
+                                                      : nullptr;
+}
+
+memtuned_status memtuned_free(memtuned_pool* pool, void* block,
+                              int order) noexcept {
+  if (MEMTUNED_UNLIKELY(pool == nullptr)) return MEMTUNED_INVALID_ARGUMENT;
+  return StatusOf(pool->allocator.Free(PfnOf(pool, block), order));
+}
+
+size_t memtuned_allocate_bulk(memtuned_pool* pool, int order, void** blocks,
+                              size_t count) noexcept {
+  if (pool == nullptr || blocks == nullptr) return 0;
+  size_t filled = 0;
+  while (filled < count) {
+    std::array<Pfn, kBulk> pfns;
+    const size_t want = std::min(kBulk, count - filled);
+    const size_t got = pool->allocator.AllocateBulk(order, {pfns.data(), want});
+    for (size_t i = 0; i < got; ++i) {
+      blocks[filled + i] = AddressOf(pool, pfns[i]);
+    }
+    filled += got;
+    if (got < want) break;
+  }
+  return filled;
+}
+
+size_t memtuned_free_bulk(memtuned_pool* pool, int order, void* const* blocks,
+                          size_t count) noexcept {
+  if (pool == nullptr || blocks == nullptr) return 0;
+  size_t freed = 0;
+  for (size_t done = 0; done < count;) {
+    std::array<Pfn, kBulk> pfns;
+    const size_t now = std::min(kBulk, count - done);
+    for (size_t i = 0; i < now; ++i) pfns[i] = PfnOf(pool, blocks[done + i]);
+    freed += pool->allocator.FreeBulk(order, {pfns.data(), now});
+    done += now;
+  }
+  return freed;
+}
+
+uint64_t memtuned_to_offset(const memtuned_pool* pool,
+                            const void* address) noexcept {
+  if (pool == nullptr) return MEMTUNED_NO_OFFSET;
+  const uint64_t offset = reinterpret_cast<uintptr_t>(address) -
+                          reinterpret_cast<uintptr_t>(pool->frames);
+  return offset < pool->frames_bytes ? offset : MEMTUNED_NO_OFFSET;
+}
+
+void* memtuned_from_offset(const memtuned_pool* pool,
+                           uint64_t offset) noexcept {
+  if (pool == nullptr || offset >= pool->frames_bytes) return nullptr;
+  return pool->frames + offset;
+}
+
+memtuned_status memtuned_offer(memtuned_pool* pool, uint64_t offset, int order,
+                               uint32_t target) noexcept {
+  if (pool == nullptr) return MEMTUNED_INVALID_ARGUMENT;
+  return StatusOf(pool->allocator.Offer(PfnOfOffset(offset), order, target));
+}
+
+memtuned_status memtuned_revoke(memtuned_pool* pool, uint64_t offset,
+                                int order) noexcept {
+  if (pool == nullptr) return MEMTUNED_INVALID_ARGUMENT;
+  return StatusOf(pool->allocator.Revoke(PfnOfOffset(offset), order));
+}
+
+memtuned_status memtuned_adopt(memtuned_pool* pool, uint64_t offset,
+                               int order) noexcept {
+  if (pool == nullptr) return MEMTUNED_INVALID_ARGUMENT;
+  return StatusOf(pool->allocator.Adopt(PfnOfOffset(offset), order));
+}
+
+memtuned_status memtuned_free_adopted(memtuned_pool* pool, uint64_t offset,
+                                      int order) noexcept {
+  if (pool == nullptr) return MEMTUNED_INVALID_ARGUMENT;
+  return StatusOf(pool->allocator.FreeAdopted(PfnOfOffset(offset), order));
+}
+
+memtuned_status memtuned_set_label(memtuned_pool* pool, void* block, int order,
+                                   uint8_t label) noexcept {
+  if (pool == nullptr) return MEMTUNED_INVALID_ARGUMENT;
+  return StatusOf(pool->allocator.SetLabel(PfnOf(pool, block), order, label));
+}
