@@ -186,7 +186,13 @@ class Pageset {
   // the caller has (`locked`) or that is taken here. Returns: pages.
   uint64_t FlushColdestLocked(int list, uint32_t blocks)
       REQUIRES(p_->guard, zone_->lock());
+  // Frees up to `quota` pages of a list, at most 64 blocks; `keep_loaded`
+  // leaves the loaded chunk alone. Returns: pages, at least one block.
+  uint64_t FlushUnderOneHold(int list, uint64_t quota, bool keep_loaded)
+      REQUIRES(p_->guard);
   bool ParkColdestLocked(int list, uint64_t* pages) REQUIRES(p_->guard);
+  // For a whole chunk of this list.
+  bool DepotHasRoom(int list) const;
   void AddPages(int64_t pages) REQUIRES(p_->guard) {
     p_->pages.store(LoadRelaxed(p_->pages) + static_cast<uint32_t>(pages),
                     std::memory_order_relaxed);

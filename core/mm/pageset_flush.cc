@@ -174,20 +174,42 @@ bool Pageset::ParkColdestLocked(int list, uint64_t* pages) {
   if (coldest == kNoChunk) return false;
   const uint32_t count = LoadRelaxed(mapping_->chunks[coldest].count);
   if (count < kChunkBlocks) return false;  // only whole batches are parked
+  if (!DepotHasRoom(list)) return false;
   const uint64_t chunk_pages = uint64_t{count} << ListOrder(list);
-  ZoneShared& z = zone_->shared();
-  if (LoadRelaxed(z.depot_pages) + chunk_pages >
-      LoadRelaxed(z.depot_max_pages)) {
-    return false;
-  }
   const uint32_t chunk = DetachColdestLocked(list);
-  if (!chunks_.DepotPush(z, list, chunk)) {
+  if (!chunks_.DepotPush(zone_->shared(), list, chunk)) {
     ReattachColdLocked(list, chunk);
     return false;
   }
   AddPages(-static_cast<int64_t>(chunk_pages));
   *pages = chunk_pages;
   return true;
+}
+
+bool Pageset::DepotHasRoom(int list) const {
+  const ZoneShared& z = zone_->shared();
+  return LoadRelaxed(z.depot_pages) +
+             (uint64_t{kChunkBlocks} << ListOrder(list)) <=
+         LoadRelaxed(z.depot_max_pages);
+}
+
+// A chunk that is not full is no reason for a second hold. But once it is
+// gone, the full one behind it is for the depot if that has room.
+uint64_t Pageset::FlushUnderOneHold(int list, uint64_t quota,
+                                    bool keep_loaded) {
+  const int order = ListOrder(list);
+  uint64_t pages = 0;
+  zone_->Lock(thread_->owner);
+  do {
+    const uint64_t left = (quota - pages + (1u << order) - 1) >> order;
+    const auto blocks = static_cast<uint32_t>(
+        std::min<uint64_t>(left, kChunkBlocks - (pages >> order)));
+    pages += FlushColdestLocked(list, blocks);
+  } while (pages < quota && pages >> order < kChunkBlocks &&
+           !ListEmptyLocked(list) && !DepotHasRoom(list) &&
+           !(keep_loaded && OnlyLoadedLocked(list)));
+  zone_->Unlock(pages);
+  return pages;
 }
 
 // Whole chunks to the depot while it has room; else to the zone, at most 64
@@ -210,12 +232,8 @@ uint64_t Pageset::FlushOursLocked(int first_list,
         continue;
       }
       if (decision.high_orders_only && OnlyLoadedLocked(list)) break;
-      const uint64_t left = decision.pages - moved;
-      const auto blocks = static_cast<uint32_t>(std::min<uint64_t>(
-          (left + (1u << order) - 1) >> order, kChunkBlocks));
-      zone_->Lock(thread_->owner);
-      pages = FlushColdestLocked(list, blocks);
-      zone_->Unlock(pages);
+      pages = FlushUnderOneHold(list, decision.pages - moved,
+                                decision.high_orders_only);
       moved += pages;
       to_zone += pages;
     }

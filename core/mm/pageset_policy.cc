@@ -53,6 +53,12 @@ void DividedLimits(const LimitInputs& in, PagesetLimits& out) {
   out.high_max = std::max(out.high_max, out.high_min);
 }
 
+// What memtuned moves at a time: 2^n - 1 becomes 2^n, one aligned block with
+// nothing left over to split, and a full chunk when n is 6.
+uint32_t OursBatch(uint32_t batch) {
+  return std::has_single_bit(batch + 1) ? batch + 1 : batch;
+}
+
 uint32_t BatchTimes(uint32_t batch, double factor) {
   return Clamp32(static_cast<uint64_t>(batch * factor));
 }
@@ -185,8 +191,7 @@ uint32_t RefillBlocks(const PagesetLimits& limits, ZoneConditions zone,
     case PagesetPolicy::kMemtuned:
       if (state.high < batch) return 1;
       if (floats) state.high = std::min(state.high + batch, limits.high_max);
-      // 2^n - 1 becomes 2^n: one aligned block, nothing left over to split.
-      if (std::has_single_bit(batch + 1)) pages = batch + 1;
+      pages = OursBatch(batch);
       break;
   }
   return pages > 1 ? std::max(pages >> order, 2u) : 1;
@@ -229,8 +234,9 @@ uint32_t PagesOfFlush(const PagesetLimits& limits, uint32_t limit,
   const uint32_t batch = limits.batch;
   switch (limits.policy) {
     case PagesetPolicy::kFixed:
-    case PagesetPolicy::kMemtuned:
       return batch;
+    case PagesetPolicy::kMemtuned:
+      return OursBatch(batch);
     case PagesetPolicy::kWatermark: {
       if (limit < batch) return 1;
       const uint32_t room = SubtractFloor(limit, batch, 0);
