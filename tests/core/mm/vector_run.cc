@@ -71,9 +71,17 @@ VectorRun::VectorRun(const Era& era, bool large_cache)
       pageset_(&pool_.PagesetHere()) {
   pool_.zone().PublishWatermarks(Watermarks{});
   Store(pool_.zone().shared().depot_max_pages, uint64_t{0});
+  Restart(era);
+}
+
+void VectorRun::Restart(const Era& era) {
+  for (int order = 0; order < kNumOrders; ++order) {
+    Free(order, blocks_[order].size());
+  }
   pool_.Publish(era.limits);
-  holds_before_ = LoadRelaxed(pool_.zone().shared().lock_counters.acquisitions);
+  pool_.ResetPagesetHere();
   Store(pool_.zone().shared().hold_pages_max, uint64_t{0});
+  before_ = Counters();
 }
 
 void VectorRun::Allocate(int order, uint64_t blocks) {
@@ -112,8 +120,7 @@ void VectorRun::TakeFromZone(int order, uint64_t blocks) {
   zone.lock().Unlock();
 }
 
-Moved VectorRun::Now() {
-  const ZoneShared& z = pool_.zone().shared();
+Moved VectorRun::Counters() {
   Moved moved;
   moved.refills = LoadRelaxed(pageset_->refills);
   for (size_t cause = 0; cause < kNumFlushCauses; ++cause) {
@@ -123,11 +130,29 @@ Moved VectorRun::Now() {
   moved.free_high_flushes = LoadRelaxed(
       pageset_->flushes[static_cast<size_t>(FlushReason::kFreeHigh)]);
   moved.in = LoadRelaxed(pageset_->refilled_pages);
-  moved.holds = LoadRelaxed(z.lock_counters.acquisitions) - holds_before_;
+  moved.holds = LoadRelaxed(pool_.zone().shared().lock_counters.acquisitions);
+  for (size_t order = 0; order < kNumOrders; ++order) {
+    moved.direct_in += LoadRelaxed(pageset_->direct_allocations[order])
+                       << order;
+    moved.direct_out += LoadRelaxed(pageset_->direct_frees[order]) << order;
+  }
+  return moved;
+}
+
+Moved VectorRun::Now() {
+  Moved moved = Counters();
+  moved.refills -= before_.refills;
+  moved.flushes -= before_.flushes;
+  moved.free_high_flushes -= before_.free_high_flushes;
+  moved.in -= before_.in;
+  moved.out -= before_.out;
+  moved.holds -= before_.holds;
+  moved.direct_in -= before_.direct_in;
+  moved.direct_out -= before_.direct_out;
   moved.left = LoadRelaxed(pageset_->pages);
   moved.high = LoadRelaxed(pageset_->high);
-  moved.hold_pages_max = LoadRelaxed(z.hold_pages_max);
-  moved.depot = LoadRelaxed(z.depot_pages);
+  moved.hold_pages_max = LoadRelaxed(pool_.zone().shared().hold_pages_max);
+  moved.depot = LoadRelaxed(pool_.zone().shared().depot_pages);
   return moved;
 }
 

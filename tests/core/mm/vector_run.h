@@ -47,6 +47,10 @@ struct Moved {
   uint64_t high = 0;         // floating
   uint64_t hold_pages_max = 0;
   uint64_t depot = 0;  // pages
+  // Blocks of orders that this era's pagesets do not hold, one hold each.
+  uint64_t direct_in = 0, direct_out = 0;  // pages
+
+  uint64_t Pages() const { return in + out + direct_in + direct_out; }
   bool operator==(const Moved&) const = default;
 };
 std::ostream& operator<<(std::ostream& out, const Moved& moved);
@@ -65,6 +69,9 @@ class VectorRun {
   // Blocks to free that never went through the pageset.
   void TakeFromZone(int order, uint64_t blocks);
 
+  // As if just made, for another era: all blocks are back in the zone.
+  void Restart(const Era& era);
+
   // Since the start, TakeFromZone left out.
   Moved Now();
   const PagesetShared& pageset() { return *pageset_; }
@@ -77,7 +84,9 @@ class VectorRun {
   std::unique_ptr<Allocator> allocator_;
   PagesetShared* pageset_;
   std::vector<Pfn> blocks_[kNumOrders];
-  uint64_t holds_before_ = 0;
+  Moved Counters();
+
+  Moved before_;
 };
 
 }  // namespace memtuned
