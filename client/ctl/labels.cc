@@ -25,10 +25,11 @@ std::string ZoneLabel(std::string_view resource) {
   // A pool may be called "nodes".
   const size_t start = parts[0] == "pools" ? 2 : 0;
   for (size_t i = start; i + 1 < parts.size(); ++i) {
-    if (parts[i] == "nodes" && label.empty())
+    if (parts[i] == "nodes" && label.empty()) {
       label = parts[++i];
-    else if (parts[i] == "zones")
+    } else if (parts[i] == "zones") {
       label += "/" + std::string(parts[++i]);
+    }
   }
   return label.empty() ? std::string(resource) : label;
 }

@@ -13,6 +13,7 @@
 
 #include "absl/strings/cord.h"
 #include "client/ctl/exit_code.h"
+#include "client/ctl/format.h"
 
 namespace memtuned::ctl {
 namespace {
@@ -29,6 +30,12 @@ std::string Visible(std::string_view text) {
   return visible;
 }
 
+// Adds a detail unless the message in front already says it.
+void AddLine(const std::string& text, std::vector<std::string>& lines) {
+  const std::string line = Visible(text);
+  if (lines.front().rfind(line, 0) != 0) lines.push_back(line);
+}
+
 void AddDetail(const google::protobuf::Any& any,
                std::vector<std::string>& lines) {
   google::rpc::BadRequest bad_request;
@@ -37,26 +44,26 @@ void AddDetail(const google::protobuf::Any& any,
   google::rpc::PreconditionFailure precondition;
   if (any.UnpackTo(&bad_request)) {
     for (const auto& violation : bad_request.field_violations()) {
-      lines.push_back(
-          Visible(violation.field() + ": " + violation.description()));
+      AddLine(violation.field() + ": " + violation.description(), lines);
     }
   } else if (any.UnpackTo(&info)) {
-    lines.push_back(Visible("reason: " + info.reason()));
     const std::map<std::string, std::string> sorted(info.metadata().begin(),
                                                     info.metadata().end());
     for (const auto& [key, value] : sorted) {
-      lines.push_back(Visible(key + ": " + value));
+      AddLine(key + ": " + value, lines);
     }
   } else if (any.UnpackTo(&retry)) {
-    lines.push_back("retry: in " +
-                    std::to_string(retry.retry_delay().seconds()) + " s");
+    const double seconds =
+        static_cast<double>(retry.retry_delay().seconds()) +
+        static_cast<double>(retry.retry_delay().nanos()) / 1e9;
+    AddLine("try again in " + Formatter(Glyphs::Ascii()).Seconds(seconds),
+            lines);
   } else if (any.UnpackTo(&precondition)) {
     for (const auto& violation : precondition.violations()) {
-      lines.push_back(
-          Visible(violation.subject() + ": " + violation.description()));
+      AddLine(violation.subject() + ": " + violation.description(), lines);
     }
   } else {
-    lines.push_back("detail: " + Visible(any.type_url()));
+    AddLine("detail: " + any.type_url(), lines);
   }
 }
 
@@ -111,11 +118,16 @@ std::string ErrorReason(const absl::Status& status) {
 }
 
 std::vector<std::string> ErrorLines(const absl::Status& status) {
+  const std::string code = absl::StatusCodeToString(status.code());
   std::string message = Visible(std::string(status.message()));
-  if (message.empty()) message = absl::StatusCodeToString(status.code());
+  if (message.empty()) message = code;
   std::vector<std::string> lines = {message};
   if (const auto details = DetailsOf(status)) {
     for (const auto& any : details->details()) AddDetail(any, lines);
+  }
+  const std::string reason = ErrorReason(status);
+  if (!reason.empty() && reason != code) {
+    lines.front() += " (" + Visible(reason) + ")";
   }
   return lines;
 }

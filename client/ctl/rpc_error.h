@@ -33,8 +33,9 @@ google::rpc::Status RpcStatusOf(const absl::Status& status);
 // The reason of the ErrorInfo detail, as "ETAG_MISMATCH"; "" without one.
 std::string ErrorReason(const absl::Status& status);
 
-// The lines to print: the message, then each detail as "field: description",
-// "reason: ..." or "retry: ...". Control characters are made visible.
+// The lines to print: the message with its reason, then each detail that the
+// message does not say already, as "field: description". Control characters
+// become blanks.
 std::vector<std::string> ErrorLines(const absl::Status& status);
 
 // {"error": {"code", "status", "message", "exit_code", "details": [...]}};

@@ -64,7 +64,7 @@ TEST_F(ChangeVerbsTest, StaleEtagIsRefused) {
 
   EXPECT_EQ(result.exit, 5);
   EXPECT_EQ(result.out, "");
-  EXPECT_THAT(result.err, HasSubstr("reason: ETAG_MISMATCH"));
+  EXPECT_THAT(result.err, HasSubstr("etag \"11-xx\" (ETAG_MISMATCH)\n"));
 
   EXPECT_EQ(Run({"set", "pageset.batch_factor=2", "--etag", "12-ab"}).exit, 0);
 }

@@ -293,6 +293,25 @@ TEST_F(ReadVerbsTest, ColoursOnlyOnRequestWhenPiped) {
   EXPECT_THAT(Run({"zones", "--color", "never"}).out, Not(HasSubstr("\033[")));
 }
 
+TEST_F(ReadVerbsTest, TerminalsGetColoursAndTheirWidth) {
+  const std::vector<std::string> command = {"-t", daemon_.target(),
+                                            "processes"};
+  const RunResult colour = RunOnTerminal(command, 200);
+  EXPECT_EQ(colour.exit, 0) << colour.out;
+  EXPECT_THAT(colour.out, HasSubstr("\033[32mrunning\033[0m"));
+
+  const RunResult narrow = RunOnTerminal(command, 79, {{"NO_COLOR", "1"}});
+  EXPECT_THAT(narrow.out, Not(HasSubstr("\033[")));
+  EXPECT_THAT(narrow.out, HasSubstr("memtune...\n"));
+}
+
+TEST_F(ReadVerbsTest, WideIsNotShortenedOnATerminal) {
+  EXPECT_THAT(
+      RunOnTerminal({"-t", daemon_.target(), "-o", "wide", "processes"}, 40)
+          .out,
+      HasSubstr("memtune-load\n"));
+}
+
 TEST_F(ReadVerbsTest, Utf8LocalesGetThinSpaces) {
   const std::string out = Run({"pagesets"}, {{"LC_ALL", "C.UTF-8"}}).out;
 

@@ -3,10 +3,13 @@
 #include "tests/client/ctl/run_binary.h"
 
 #include <fcntl.h>
+#include <pty.h>
 #include <spawn.h>
+#include <sys/ioctl.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <array>
 #include <chrono>
 #include <csignal>
 #include <cstdlib>
@@ -118,6 +121,38 @@ RunResult RunCtl(const std::vector<std::string>& arguments,
   std::vector<std::string> command = {BinaryPath()};
   command.insert(command.end(), arguments.begin(), arguments.end());
   return RunProgram(command, environment);
+}
+
+RunResult RunOnTerminal(const std::vector<std::string>& arguments, int columns,
+                        const std::map<std::string, std::string>& environment) {
+  std::vector<std::string> words = {BinaryPath()};
+  words.insert(words.end(), arguments.begin(), arguments.end());
+  std::vector<std::string> entries = Environment(environment);
+  const std::vector<char*> argv = Pointers(words);
+  const std::vector<char*> envp = Pointers(entries);
+  winsize size = {};
+  size.ws_col = static_cast<unsigned short>(columns);
+  int terminal = -1;
+  const pid_t child = forkpty(&terminal, nullptr, nullptr, &size);
+  if (child == 0) {
+    execve(argv[0], argv.data(), envp.data());
+    _exit(127);
+  }
+  RunResult result;
+  std::array<char, 4096> buffer;
+  // Reading fails with EIO once the child has closed its side.
+  for (ssize_t got; (got = read(terminal, buffer.data(), buffer.size())) > 0;) {
+    for (ssize_t i = 0; i < got; ++i) {
+      if (buffer[static_cast<size_t>(i)] != '\r') {
+        result.out += buffer[static_cast<size_t>(i)];
+      }
+    }
+  }
+  close(terminal);
+  int status = 0;
+  waitpid(child, &status, 0);
+  if (WIFEXITED(status)) result.exit = WEXITSTATUS(status);
+  return result;
 }
 
 RunResult RunProgram(const std::vector<std::string>& command,

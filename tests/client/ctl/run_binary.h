@@ -42,6 +42,11 @@ std::string BinaryPath();  // of memtunectl
 // Runs memtunectl to its end.
 RunResult RunCtl(const std::vector<std::string>& arguments,
                  const std::map<std::string, std::string>& environment = {});
+// Runs memtunectl on a terminal that is `columns` wide; `out` is all it shows,
+// with plain line ends.
+RunResult RunOnTerminal(
+    const std::vector<std::string>& arguments, int columns,
+    const std::map<std::string, std::string>& environment = {});
 // Runs any program to its end.
 RunResult RunProgram(
     const std::vector<std::string>& command,
