@@ -18,6 +18,10 @@ void Pageset::SyncLimitsLocked() {
   p_->consecutive_only = ConsecutiveOnly(limits.policy);
   p_->large_cache = mapping_->llc_pages_per_cpu > 3 * uint64_t{limits.batch};
   p_->seen = control;
+  // A list that the policy does not keep must have no chunk to push to.
+  for (int list = 0; list < kNumLists; ++list) {
+    if (!PolicyCaches(limits.policy, ListOrder(list))) DrainListLocked(list);
+  }
 }
 
 void Pageset::MarkUsed() {
@@ -57,6 +61,7 @@ Pageset::Take Pageset::TakeBlocks(int order, PageType type, uint64_t mark_pages,
   *taken = 0;
   const int slot = OrderSlot(order);
   if (slot < 0 || !PolicyCaches(zone_->LimitsNow().policy, order)) {
+    MarkUsed();  // what goes past the pageset is counted on it
     return Take::kNotCached;
   }
   if (!p_->guard.TryLock(thread_->owner)) {
@@ -263,6 +268,7 @@ bool Pageset::MakeRoomLocked(int list) {
 Pageset::Give Pageset::GiveBlock(Pfn pfn, int order, PageWord word) {
   const int slot = OrderSlot(order);
   if (slot < 0 || !PolicyCaches(zone_->LimitsNow().policy, order)) {
+    MarkUsed();
     return Give::kNotCached;
   }
   if (!p_->guard.TryLock(thread_->owner)) {
