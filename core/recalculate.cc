@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "core/recalculate.h"
 
+#include <algorithm>
 #include <bit>
 
 namespace memtuned {
@@ -113,14 +114,20 @@ bool PolicyRecalculates(PagesetPolicy policy, RecalculateTrigger trigger) {
   return false;
 }
 
-void RecalculateLocked(Segment& segment, RecalculateTrigger trigger) {
+void RecalculateLocked(Segment& segment, RecalculateTrigger trigger,
+                       std::span<const uint32_t> zones) {
   const RecalculateInputs inputs = InputsNow(segment);
   const bool limits = PolicyRecalculates(inputs.policy, trigger);
   const bool watermarks = limits || trigger == RecalculateTrigger::kWatermark;
   if (!watermarks) return;
   const std::vector<ZoneTargets> targets = ComputeTargets(segment, inputs);
   for (size_t i = 0; i < targets.size(); ++i) {
-    Zone& zone = segment.zone(static_cast<uint32_t>(i));
+    const auto number = static_cast<uint32_t>(i);
+    if (!zones.empty() &&
+        std::find(zones.begin(), zones.end(), number) == zones.end()) {
+      continue;
+    }
+    Zone& zone = segment.zone(number);
     ZoneShared& z = zone.shared();
     zone.PublishWatermarks(targets[i].watermarks);
     const uint64_t managed = LoadRelaxed(z.managed_pages);

@@ -5,6 +5,7 @@
 #ifndef MEMTUNED_CORE_RECALCULATE_H_
 #define MEMTUNED_CORE_RECALCULATE_H_
 
+#include <span>
 #include <vector>
 
 #include "core/segment.h"
@@ -47,7 +48,9 @@ bool PolicyRecalculates(PagesetPolicy policy, RecalculateTrigger trigger);
 // Takes: the tuning lock.
 void Recalculate(Segment& segment, RecalculateTrigger trigger,
                  ThreadOwner owner);
-void RecalculateLocked(Segment& segment, RecalculateTrigger trigger)
+// `zones`: numbers of the zones to publish, empty for all.
+void RecalculateLocked(Segment& segment, RecalculateTrigger trigger,
+                       std::span<const uint32_t> zones = {})
     REQUIRES(segment.header().tuning_lock);
 
 }  // namespace memtuned

@@ -1,0 +1,332 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "daemon/pool/pool_subject.h"
+
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <fstream>
+#include <set>
+
+#include "absl/strings/str_cat.h"
+#include "core/slot_table.h"
+#include "core/snapshot.h"
+#include "daemon/log.h"
+#include "daemon/pool/frame_binding.h"
+
+namespace memtuned {
+namespace {
+
+enum class Origin : uint32_t { kDefault = 0, kConfig = 1, kChange = 2 };
+const char* OriginName(uint32_t origin) {
+  constexpr const char* kNames[] = {"default", "config", "change"};
+  return origin < 3 ? kNames[origin] : "foreign";
+}
+
+uint64_t LlcPagesPerCpu() {
+  const long bytes = sysconf(_SC_LEVEL3_CACHE_SIZE);
+  const long cpus = sysconf(_SC_NPROCESSORS_ONLN);
+  if (bytes <= 0 || cpus <= 0) return 0;
+  return static_cast<uint64_t>(bytes) / kPageSizeBytes /
+         static_cast<uint64_t>(cpus);
+}
+
+// Sizes of the nodes' zones. A total is spread over the nodes with memory in
+// whole 4 MiB blocks; the first ones take the rest.
+absl::StatusOr<std::vector<SegmentNode>> SizeNodes(const PoolConfig& config,
+                                                   const Topology& topology) {
+  constexpr uint64_t kUnit = kPageSizeBytes << kMaxOrder;
+  uint64_t with_memory = 0;
+  for (const TopologyNode& node : topology.nodes) {
+    with_memory += node.memory_bytes > 0 ? 1 : 0;
+  }
+  if (with_memory == 0) {
+    return absl::InvalidArgumentError(
+        "no node of the topology has memory for a pool");
+  }
+  const uint64_t units = config.bytes / kUnit;
+  std::vector<SegmentNode> nodes;
+  uint64_t index = 0;
+  for (const TopologyNode& node : topology.nodes) {
+    SegmentNode sized;
+    sized.os_index = node.os_index;
+    if (node.memory_bytes > 0) {
+      const uint64_t share =
+          config.bytes_per_node
+              ? units
+              : units / with_memory + (index < units % with_memory ? 1 : 0);
+      sized.pages = share << kMaxOrder;
+      ++index;
+    }
+    nodes.push_back(sized);
+  }
+  if (units == 0 || (!config.bytes_per_node && units < with_memory)) {
+    return absl::InvalidArgumentError(absl::StrCat(
+        "pool ", config.name, ": size ", config.bytes, " bytes is too small; ",
+        "allowed from ", kUnit, " bytes for each of ", with_memory,
+        " nodes with memory"));
+  }
+  return nodes;
+}
+
+std::string CommandOf(int pid) {
+  std::ifstream file(absl::StrCat("/proc/", pid, "/comm"));
+  std::string command;
+  std::getline(file, command);
+  return command;
+}
+
+}  // namespace
+
+PoolSubject::PoolSubject(const PoolConfig& config, const Topology& topology)
+    : name_(absl::StrCat("pools/", config.name)), topology_(topology) {}
+
+PoolSubject::~PoolSubject() {
+  attach_.reset();
+  workers_.reset();
+}
+
+absl::StatusOr<std::unique_ptr<PoolSubject>> PoolSubject::Create(
+    const PoolConfig& config, const Topology& topology) {
+  SegmentConfig segment;
+  segment.name = config.name;
+  segment.topology = topology;
+  auto nodes = SizeNodes(config, topology);
+  if (!nodes.ok()) return nodes.status();
+  segment.nodes = *std::move(nodes);
+  segment.populate = config.populate == "lazy" ? PopulateMode::kLazy
+                                               : PopulateMode::kReserve;
+  segment.llc_pages_per_cpu = LlcPagesPerCpu();
+  segment.tunables = DefaultTunables();
+  for (const TunableAssignment& assignment : config.tunables) {
+    const TunableDef* def = FindTunable(assignment.tunable);
+    if (def == nullptr) {
+      return absl::InvalidArgumentError(
+          absl::StrCat("no tunable \"", assignment.tunable, "\""));
+    }
+    auto value = CheckTunable(*def, assignment.value);
+    if (!value.ok()) return value.status();
+    segment.tunables[static_cast<size_t>(def->id)] = *std::move(value);
+  }
+  auto created = Segment::Create(segment);
+  if (!created.ok()) return created.status();
+  std::unique_ptr<PoolSubject> pool(new PoolSubject(config, topology));
+  pool->segment_ = *std::move(created);
+  SegmentHeader& header = pool->segment_->header();
+  for (const TunableAssignment& assignment : config.tunables) {
+    const auto id = static_cast<size_t>(FindTunable(assignment.tunable)->id);
+    Store(header.tunable_origins[id], static_cast<uint32_t>(Origin::kConfig));
+  }
+  {
+    MutexLock lock(pool->mutex_);
+    TakeThreadSlot(*pool->segment_, 0, &pool->thread_);
+  }
+  if (topology.source == TopologySource::kLive) {
+    BindFrames(*pool->segment_);
+  }
+  auto attach = AttachServer::Start(pool->segment_.get(), config.socket_path,
+                                    config.socket_mode, config.name);
+  if (!attach.ok()) return attach.status();
+  pool->attach_ = *std::move(attach);
+  pool->workers_ = std::make_unique<SectionWorkers>(pool->segment_.get());
+  return pool;
+}
+
+SubjectVersion PoolSubject::Version() const {
+  SubjectVersion version;
+  const SegmentHeader& header = segment_->header();
+  version.generation = static_cast<int64_t>(LoadRelaxed(header.generation));
+  // FNV-1a over the values: moves with any of them, whoever wrote it.
+  uint64_t hash = 0xcbf29ce484222325ull;
+  for (int i = 0; i < kNumTunables; ++i) {
+    const uint64_t word = LoadRelaxed(header.tunables[static_cast<size_t>(i)]);
+    for (int byte = 0; byte < 8; ++byte) {
+      hash = (hash ^ (word >> (8 * byte) & 255)) * 0x100000001b3ull;
+    }
+  }
+  version.etag = absl::StrCat(version.generation, "-",
+                              absl::Hex(hash >> 32, absl::kZeroPad8));
+  return version;
+}
+
+absl::StatusOr<Snapshot> PoolSubject::TakeSnapshot(bool full) {
+  Snapshot snapshot = ReadSnapshot(*segment_, full);
+  snapshot.subject = name_;
+  const SubjectVersion version = Version();
+  snapshot.generation = version.generation;
+  snapshot.etag = version.etag;
+  for (ProcessSnapshot& process : snapshot.processes) {
+    process.command = CommandOf(process.pid);
+  }
+  return snapshot;
+}
+
+std::vector<TunableState> PoolSubject::Tunables() const {
+  const SegmentHeader& header = segment_->header();
+  std::vector<TunableState> states;
+  for (const TunableDef& def : TunableTable()) {
+    const auto id = static_cast<size_t>(def.id);
+    TunableState state;
+    state.def = &def;
+    state.value = segment_->Tunable(def.id);
+    state.origin = OriginName(LoadRelaxed(header.tunable_origins[id]));
+    state.changed_generation =
+        static_cast<int64_t>(LoadRelaxed(header.tunable_generations[id]));
+    states.push_back(std::move(state));
+  }
+  return states;
+}
+
+absl::Status PoolSubject::CheckEtag(const std::string& etag) const {
+  const std::string current = Version().etag;
+  if (etag.empty() || etag == current) return absl::OkStatus();
+  return absl::AbortedError(absl::StrCat("etag is ", etag,
+                                         ", the subject is at ", current,
+                                         ": read it again"));
+}
+
+ChangeResult PoolSubject::ResultLocked(std::vector<ValueChange> values,
+                                       std::vector<Effect> effects) const {
+  ChangeResult result;
+  const SubjectVersion version = Version();
+  result.generation = version.generation;
+  result.etag = version.etag;
+  result.values = std::move(values);
+  result.effects = std::move(effects);
+  return result;
+}
+
+void PoolSubject::StoreTunablesLocked(const std::vector<ValueChange>& values) {
+  SegmentHeader& header = segment_->header();
+  bool only_watermarks = true;
+  header.tuning_lock.Lock(thread_.owner);
+  const uint64_t generation = LoadRelaxed(header.generation) + 1;
+  for (const ValueChange& change : values) {
+    const TunableDef& def = *FindTunable(change.tunable);
+    const auto id = static_cast<size_t>(def.id);
+    Store(header.tunables[id], EncodeTunable(def, change.requested));
+    Store(header.tunable_generations[id], generation);
+    Store(header.tunable_origins[id], static_cast<uint32_t>(Origin::kChange));
+    only_watermarks &= change.tunable.rfind("watermark.", 0) == 0;
+  }
+  Store(header.generation, generation);
+  RecalculateLocked(*segment_, only_watermarks
+                                   ? RecalculateTrigger::kWatermark
+                                   : RecalculateTrigger::kTunable);
+  header.tuning_lock.Unlock();
+}
+
+absl::StatusOr<ChangeResult> PoolSubject::Apply(
+    const std::vector<TunableAssignment>& assignments,
+    const ChangeContext& context) {
+  MutexLock lock(mutex_);
+  if (absl::Status s = CheckEtag(context.etag); !s.ok()) return s;
+  std::vector<ValueChange> values;
+  std::set<std::string> seen;
+  RecalculateInputs inputs = InputsNow(*segment_);
+  const PagesetPolicy old_policy = inputs.policy;
+  bool limits = false;
+  for (const TunableAssignment& assignment : assignments) {
+    const TunableDef* def = FindTunable(assignment.tunable);
+    if (def == nullptr) {
+      return absl::InvalidArgumentError(
+          absl::StrCat("no tunable \"", assignment.tunable, "\""));
+    }
+    if (!seen.insert(assignment.tunable).second) {
+      return absl::InvalidArgumentError(
+          absl::StrCat(assignment.tunable, " is set twice in one change"));
+    }
+    auto value = CheckTunable(*def, assignment.value);
+    if (!value.ok()) return value.status();
+    inputs = InputsWith(inputs, def->id, *value);
+    limits |= assignment.tunable.rfind("watermark.", 0) != 0;
+    const TunableValue before = segment_->Tunable(def->id);
+    values.push_back({assignment.tunable, before, *value, before});
+  }
+  limits |= PolicyRecalculates(inputs.policy, RecalculateTrigger::kWatermark);
+  std::vector<Effect> effects =
+      EffectsOf(*segment_, ComputeTargets(*segment_, inputs), limits);
+  if (context.validate_only) {
+    for (ValueChange& change : values) change.after = change.requested;
+    return ResultLocked(std::move(values), std::move(effects));
+  }
+  StoreTunablesLocked(values);
+  if (inputs.policy != old_policy) {
+    // Another policy keeps other lists: what lies in the old ones would be
+    // found by nobody.
+    for (uint32_t i = 0; i < segment_->mapping().nr_zones; ++i) {
+      ZoneDrain drained;
+      DrainZoneLocked(i, Scope{}, false, &drained);
+    }
+  }
+  for (ValueChange& change : values) {
+    change.after = segment_->Tunable(FindTunable(change.tunable)->id);
+  }
+  return ResultLocked(std::move(values), std::move(effects));
+}
+
+absl::StatusOr<std::vector<uint32_t>> PoolSubject::ZonesOf(
+    const Scope& scope) const {
+  const Mapping& m = segment_->mapping();
+  for (int node : scope.nodes) {
+    if (topology_.NodeIndexOf(node) < 0) {
+      return absl::InvalidArgumentError(
+          absl::StrCat("scope.nodes: ", name_, " has no node ", node));
+    }
+  }
+  std::vector<uint32_t> zones;
+  std::set<std::string> kinds;
+  for (uint32_t i = 0; i < m.nr_zones; ++i) {
+    const ZoneShared& z = m.zones[i];
+    const std::string kind = ZoneKindName(z.kind);
+    kinds.insert(kind);
+    const bool node_ok =
+        scope.nodes.empty() ||
+        std::count(scope.nodes.begin(), scope.nodes.end(),
+                   static_cast<int>(z.node)) != 0;
+    const bool kind_ok = scope.zones.empty() ||
+                         std::count(scope.zones.begin(), scope.zones.end(),
+                                    kind) != 0;
+    if (node_ok && kind_ok) zones.push_back(i);
+  }
+  for (const std::string& kind : scope.zones) {
+    if (kinds.count(kind) == 0) {
+      return absl::InvalidArgumentError(
+          absl::StrCat("scope.zones: ", name_, " has no zone ", kind));
+    }
+  }
+  if (zones.empty()) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("scope: names no zone of ", name_));
+  }
+  return zones;
+}
+
+absl::StatusOr<ChangeResult> PoolSubject::Recalculate(
+    const Scope& scope, const ChangeContext& context) {
+  auto zones = ZonesOf(scope);
+  if (!zones.ok()) return zones.status();
+  MutexLock lock(mutex_);
+  if (absl::Status s = CheckEtag(context.etag); !s.ok()) return s;
+  std::vector<Effect> effects;
+  for (Effect& effect : EffectsOf(
+           *segment_, ComputeTargets(*segment_, InputsNow(*segment_)), true)) {
+    for (uint32_t number : *zones) {
+      const Zone& zone = segment_->zone(number);
+      if (effect.where == absl::StrCat("nodes/", zone.node(), "/zones/",
+                                       ZoneKindName(zone.shared().kind))) {
+        effects.push_back(effect);
+      }
+    }
+  }
+  if (!context.validate_only) {
+    SegmentHeader& header = segment_->header();
+    header.tuning_lock.Lock(thread_.owner);
+    RecalculateLocked(*segment_, RecalculateTrigger::kRequest, *zones);
+    Bump(header.generation);
+    header.tuning_lock.Unlock();
+  }
+  return ResultLocked({}, std::move(effects));
+}
+
+}  // namespace memtuned

@@ -1,0 +1,80 @@
+// SPDX-License-Identifier: Apache-2.0
+// A pool as a Subject: owns the segment, the attach server and the workers
+// that initialise sections. Floor 2b.
+#ifndef MEMTUNED_DAEMON_POOL_POOL_SUBJECT_H_
+#define MEMTUNED_DAEMON_POOL_POOL_SUBJECT_H_
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "core/base/mutex.h"
+#include "core/recalculate.h"
+#include "core/segment.h"
+#include "daemon/pool/attach_server.h"
+#include "daemon/pool/pool_config.h"
+#include "daemon/pool/section_workers.h"
+#include "daemon/subject.h"
+
+namespace memtuned {
+
+// Thread safety: any thread. Changes are serialised by mutex_; snapshots take
+// no lock that allocating threads take.
+class PoolSubject : public Subject {
+ public:
+  // Creates the segment, starts initialising it and opens the attach socket.
+  // Errors: kInvalidArgument (sizes, tunables), kResourceExhausted (memory),
+  // kUnavailable (socket).
+  static absl::StatusOr<std::unique_ptr<PoolSubject>> Create(
+      const PoolConfig& config, const Topology& topology);
+  // Closes the socket; attached processes keep what they mapped.
+  ~PoolSubject() override;
+
+  const std::string& name() const override { return name_; }
+  const char* kind() const override { return "pool"; }
+  const Topology& topology() const override { return topology_; }
+  SubjectVersion Version() const override;
+  absl::StatusOr<Snapshot> TakeSnapshot(bool full) override;
+  std::vector<TunableState> Tunables() const override;
+  absl::StatusOr<ChangeResult> Apply(
+      const std::vector<TunableAssignment>& assignments,
+      const ChangeContext& context) override;
+  absl::StatusOr<ChangeResult> Recalculate(
+      const Scope& scope, const ChangeContext& context) override;
+  absl::StatusOr<DrainResult> Drain(const Scope& scope,
+                                    const ChangeContext& context) override;
+
+  Segment& segment() { return *segment_; }
+
+ private:
+  PoolSubject(const PoolConfig& config, const Topology& topology);
+
+  // Zone numbers a scope names. Errors: kInvalidArgument naming what does not
+  // exist.
+  absl::StatusOr<std::vector<uint32_t>> ZonesOf(const Scope& scope) const;
+  absl::Status CheckEtag(const std::string& etag) const;
+  void StoreTunablesLocked(const std::vector<ValueChange>& values)
+      REQUIRES(mutex_);
+  void DrainZoneLocked(uint32_t zone, const Scope& scope, bool validate_only,
+                       ZoneDrain* out) REQUIRES(mutex_);
+  ChangeResult ResultLocked(std::vector<ValueChange> values,
+                            std::vector<Effect> effects) const
+      REQUIRES(mutex_);
+
+  const std::string name_;
+  const Topology topology_;
+  std::unique_ptr<Segment> segment_;
+  mutable Mutex mutex_;
+  ThreadContext thread_ GUARDED_BY(mutex_);  // for drains and changes
+  std::unique_ptr<SectionWorkers> workers_;
+  std::unique_ptr<AttachServer> attach_;
+};
+
+// What moves when limits and watermarks go from now to `targets`.
+std::vector<Effect> EffectsOf(Segment& segment,
+                              const std::vector<ZoneTargets>& targets,
+                              bool limits);
+
+}  // namespace memtuned
+
+#endif  // MEMTUNED_DAEMON_POOL_POOL_SUBJECT_H_
