@@ -69,6 +69,10 @@ Pageset::Take Pageset::TakeBlocks(int order, PageType type, uint64_t mark_pages,
     return Take::kMissed;
   }
   SyncLimitsLocked();
+  if (!PolicyCaches(static_cast<PagesetPolicy>(p_->policy), order)) {
+    p_->guard.Unlock();
+    return Take::kNotCached;
+  }
   const int list = ListOf(slot, type);
   const auto l = static_cast<size_t>(list);
   Take result = Take::kTaken;

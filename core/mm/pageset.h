@@ -148,6 +148,9 @@ class Pageset {
   void StoreStateLocked(const PolicyState& state) REQUIRES(p_->guard);
   ZoneConditions Conditions() const;
   void MarkUsed();
+  // Empties a list into the zone, at most 64 blocks per hold, and lets go of
+  // its chunks. Returns: pages.
+  uint64_t DrainListLocked(int list) REQUIRES(p_->guard);
 
   // Makes the loaded chunk of `list` non-empty from spare or deque.
   bool RotateInLocked(int list) REQUIRES(p_->guard);
@@ -188,7 +191,7 @@ class Pageset {
       REQUIRES(p_->guard, zone_->lock());
   // Frees up to `quota` pages of a list, at most 64 blocks; `keep_loaded`
   // leaves the loaded chunk alone. Returns: pages, at least one block.
-  uint64_t FlushUnderOneHold(int list, uint64_t quota, bool keep_loaded)
+  uint64_t FlushUnderOneHoldLocked(int list, uint64_t quota, bool keep_loaded)
       REQUIRES(p_->guard);
   bool ParkColdestLocked(int list, uint64_t* pages) REQUIRES(p_->guard);
   // For a whole chunk of this list.

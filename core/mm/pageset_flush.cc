@@ -195,8 +195,8 @@ bool Pageset::DepotHasRoom(int list) const {
 
 // A chunk that is not full is no reason for a second hold. But once it is
 // gone, the full one behind it is for the depot if that has room.
-uint64_t Pageset::FlushUnderOneHold(int list, uint64_t quota,
-                                    bool keep_loaded) {
+uint64_t Pageset::FlushUnderOneHoldLocked(int list, uint64_t quota,
+                                          bool keep_loaded) {
   const int order = ListOrder(list);
   uint64_t pages = 0;
   zone_->Lock(thread_->owner);
@@ -232,8 +232,8 @@ uint64_t Pageset::FlushOursLocked(int first_list,
         continue;
       }
       if (decision.high_orders_only && OnlyLoadedLocked(list)) break;
-      pages = FlushUnderOneHold(list, decision.pages - moved,
-                                decision.high_orders_only);
+      pages = FlushUnderOneHoldLocked(list, decision.pages - moved,
+                                      decision.high_orders_only);
       moved += pages;
       to_zone += pages;
     }
@@ -241,34 +241,38 @@ uint64_t Pageset::FlushOursLocked(int first_list,
   return to_zone;
 }
 
-uint64_t Pageset::Drain() {
+uint64_t Pageset::DrainListLocked(int list) {
+  const auto l = static_cast<size_t>(list);
   const auto cause = static_cast<size_t>(FlushReason::kDrain);
+  uint64_t drained = 0;
+  while (!ListEmptyLocked(list)) {
+    zone_->Lock(thread_->owner);
+    const uint64_t pages = FlushColdestLocked(list, kChunkBlocks);
+    zone_->Unlock(pages);
+    drained += pages;
+    Bump(p_->flushes[cause]);
+  }
+  const uint32_t loaded = TopChunk(LoadRelaxed(p_->top[l]));
+  if (loaded != kNoChunk) {
+    chunks_.MarkThread(loaded, list);
+    Store(p_->top[l], kNoTop);
+    chunks_.GiveEmpty(loaded);
+  }
+  const uint32_t spare = LoadRelaxed(p_->lists[l].spare);
+  if (spare != kNoChunk) {
+    chunks_.MarkThread(spare, list);
+    Store(p_->lists[l].spare, kNoChunk);
+    chunks_.GiveEmpty(spare);
+  }
+  Bump(p_->flushed_pages[cause], drained);
+  return drained;
+}
+
+uint64_t Pageset::Drain() {
   if (LoadRelaxed(p_->pages) == 0) return 0;
   uint64_t drained = 0;
   p_->guard.Lock(thread_->owner);
-  for (int list = 0; list < kNumLists; ++list) {
-    while (!ListEmptyLocked(list)) {
-      zone_->Lock(thread_->owner);
-      const uint64_t pages = FlushColdestLocked(list, kChunkBlocks);
-      zone_->Unlock(pages);
-      drained += pages;
-      Bump(p_->flushes[cause]);
-    }
-    const auto l = static_cast<size_t>(list);
-    const uint32_t loaded = TopChunk(LoadRelaxed(p_->top[l]));
-    if (loaded != kNoChunk) {
-      chunks_.MarkThread(loaded, list);
-      Store(p_->top[l], kNoTop);
-      chunks_.GiveEmpty(loaded);
-    }
-    const uint32_t spare = LoadRelaxed(p_->lists[l].spare);
-    if (spare != kNoChunk) {
-      chunks_.MarkThread(spare, list);
-      Store(p_->lists[l].spare, kNoChunk);
-      chunks_.GiveEmpty(spare);
-    }
-  }
-  Bump(p_->flushed_pages[cause], drained);
+  for (int list = 0; list < kNumLists; ++list) drained += DrainListLocked(list);
   p_->guard.Unlock();
   return drained;
 }
