@@ -66,6 +66,12 @@ PageType Zone::BlockType(Pfn pfn) const {
   return static_cast<PageType>(LoadRelaxed(section.block_types) >> block & 1);
 }
 
+uint32_t Zone::PagesOfPageblock(Pfn pfn) const {
+  const Section& section = mapping_->sections[pfn.value >> kSectionShift];
+  const uint32_t at = pfn.value & (kPagesPerSection - 1);
+  return std::min(kPageblockPages, LoadRelaxed(section.pages) - at);
+}
+
 int Zone::SmallestOrder(int order, PageType type) const {
   for (int o = order; o < kNumOrders; ++o) {
     if (areas_.Count(type, o) != 0) return o;
@@ -235,12 +241,13 @@ bool Zone::ClaimFromOtherLocked(int order, PageType type) {
       return true;
     }
     uint32_t free_pages = 0;
-    for (uint32_t at = 0; at < kPageblockPages;) {
+    const uint32_t pages = PagesOfPageblock(block);
+    for (uint32_t at = 0; at < pages;) {
       const PageWord word = WordOf(mapping_->page(Pfn{block.value + at}));
       if (word.kind() == PageKind::kFree) free_pages += 1u << word.order();
       at += 1u << word.order();
     }
-    if (free_pages >= kPageblockPages / 2) {
+    if (free_pages >= pages / 2) {
       ConvertBlockLocked(block, type);
       return SmallestOrder(order, type) >= 0;
     }
@@ -252,8 +259,8 @@ bool Zone::ClaimFromOtherLocked(int order, PageType type) {
 void Zone::ConvertBlockLocked(Pfn block, PageType to) {
   OpenIntentLocked(block);
   const PageType from = Other(to);
-  const uint32_t pages =
-      std::max(kPageblockPages, 1u << WordOf(mapping_->page(block)).order());
+  const uint32_t pages = std::max(PagesOfPageblock(block),
+                                  1u << WordOf(mapping_->page(block)).order());
   Section& section = mapping_->sections[block.value >> kSectionShift];
   uint64_t types = LoadRelaxed(section.block_types);
   for (uint32_t at = 0; at < pages; at += kPageblockPages) {

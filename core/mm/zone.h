@@ -78,6 +78,8 @@ class Zone {
 
  private:
   PageType BlockType(Pfn pfn) const;
+  // Pages from `pfn` to the end of its page block, fewer at a section's end.
+  uint32_t PagesOfPageblock(Pfn pfn) const;
   // Smallest order from `order` up with a free block of `type`, -1: none.
   int SmallestOrder(int order, PageType type) const;
   // Where the next block of `type` is to come from: makes one available if it
