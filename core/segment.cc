@@ -236,11 +236,16 @@ absl::StatusOr<bool> Segment::InitialiseNextSection(uint32_t zone_number,
   const ZoneShared& z = zone.shared();
   constexpr auto kOffline = static_cast<uint32_t>(SectionState::kOffline);
   constexpr auto kPopulating = static_cast<uint32_t>(SectionState::kPopulating);
+  // Sections come in order but for those whose frames could not be had.
+  const auto start =
+      static_cast<uint32_t>(LoadRelaxed(z.managed_pages) >> kSectionShift);
   for (uint32_t i = 0; i < z.nr_sections; ++i) {
-    const uint32_t number = z.first_section + i;
+    const uint32_t number = z.first_section + (start + i) % z.nr_sections;
     Section& section = mapping_.sections[number];
     uint32_t expected = kOffline;
-    if (!Exchange(section.state, expected, kPopulating)) continue;
+    if (LoadRelaxed(section.state) != kOffline ||
+        !Exchange(section.state, expected, kPopulating))
+      continue;
     if (header_->populate == PopulateMode::kReserve) {
       if (absl::Status s = ReserveFrames(number); !s.ok()) {
         Store(section.state, kOffline);

@@ -61,13 +61,14 @@ inline bool ReadMemsAllowedRetry(const MemsAllowed& mems, MemsCookie cookie) {
   return Load(mems.word) != cookie;
 }
 
+// Acquire, so that ReadMemsAllowedRetry after it cannot be answered from before
+// the copy was overwritten. On x86-64 a plain load.
 inline bool Allows(const MemsCopy& copy, uint32_t node) {
-  return (LoadRelaxed(copy.allowed[node / 64]) >> (node % 64) & 1) != 0;
+  return (Load(copy.allowed[node / 64]) >> (node % 64) & 1) != 0;
 }
 inline bool PolicyNames(const MemsCopy& copy, uint32_t node) {
-  return (LoadRelaxed(copy.policy_nodes[node / 64]) >> (node % 64) & 1) != 0;
+  return (Load(copy.policy_nodes[node / 64]) >> (node % 64) & 1) != 0;
 }
-
 // Whether a process runs policy local and may use `node`: the fast path.
 inline bool AllowsLocally(const MemsAllowed& mems, MemsCookie cookie,
                           uint32_t node) {
