@@ -1,0 +1,220 @@
+// SPDX-License-Identifier: Apache-2.0
+// Pagesets beyond the vectors: bulk, drain, depot, changes of limits and
+// policy under way, and a guard that somebody else holds.
+#include "core/mm/pageset.h"
+
+#include <gtest/gtest.h>
+
+#include <set>
+
+#include "tests/core/mm/vector_run.h"
+#include "tests/support/zone_checker.h"
+
+namespace memtuned {
+namespace {
+
+void ExpectSound(VectorRun& run) {
+  EXPECT_EQ(ZoneChecker(run.pool().segment()).Check(), "");
+}
+
+TEST(PagesetTest, GivesBackTheHottestBlockFirst) {
+  VectorRun run(Memtuned(), true);
+  Pfn first = run.allocator().Allocate(0);
+  Pfn second = run.allocator().Allocate(0);
+  run.allocator().Free(first, 0);
+  run.allocator().Free(second, 0);
+
+  EXPECT_EQ(run.allocator().Allocate(0), second);
+  EXPECT_EQ(run.allocator().Allocate(0), first);
+}
+
+TEST(PagesetTest, HandsOutAscendingAddressesAfterARefill) {
+  VectorRun run(Memtuned(), true);
+
+  const Pfn first = run.allocator().Allocate(0);
+
+  for (uint32_t i = 1; i < 64; ++i) {
+    EXPECT_EQ(run.allocator().Allocate(0).value, first.value + i);
+  }
+}
+
+TEST(PagesetTest, DrainReturnsEverythingInSmallHolds) {
+  for (const Era& era : {Adaptive(), Memtuned()}) {
+    VectorRun run(era, true);
+    run.Cycle(0, 400, 1);
+    run.Cycle(3, 40, 1);
+    Store(run.pool().zone().shared().hold_pages_max, uint64_t{0});
+
+    run.pool().DrainEverything();
+
+    const Moved moved = run.Now();
+    EXPECT_EQ(moved.left, 0u);
+    EXPECT_EQ(run.pool().zone().FreePages(), 8u * kPagesPerSection);
+    EXPECT_LE(moved.hold_pages_max, 512u);
+    EXPECT_EQ(run.pool().zone().FreeBlocks(kMaxOrder), 8u * 32);
+    ExpectSound(run);
+  }
+}
+
+TEST(PagesetTest, BulkTakesOneGuardAndLeavesFreeCountAlone) {
+  VectorRun run(Adaptive(), true);
+  run.TakeFromZone(0, 100);
+  run.Free(0, 100);
+  const uint32_t free_count = run.pageset().free_count;
+  std::vector<Pfn> blocks(50);
+
+  EXPECT_EQ(run.allocator().AllocateBulk(0, blocks), 50u);
+
+  EXPECT_EQ(run.pageset().free_count, free_count);
+  EXPECT_EQ(std::set<Pfn>(blocks.begin(), blocks.end()).size(), 50u);
+  EXPECT_EQ(run.allocator().FreeBulk(0, blocks), 50u);
+  ExpectSound(run);
+}
+
+TEST(PagesetTest, BulkGivesWhatThereIs) {
+  TestSegment pool({.node_pages = {64}});
+  auto allocator = pool.MakeAllocator();
+  std::vector<Pfn> blocks(100);
+
+  const size_t got = allocator->AllocateBulk(0, blocks);
+
+  EXPECT_EQ(got, 64u);
+  EXPECT_EQ(allocator->FreeBulk(0, std::span(blocks).first(got)), got);
+  EXPECT_EQ(ZoneChecker(pool.segment()).Check(), "");
+}
+
+TEST(PagesetTest, ADirectOrderNeverTouchesThePageset) {
+  VectorRun run(Memtuned(), true);
+
+  run.Cycle(5, 3, 1);
+
+  const Moved moved = run.Now();
+  EXPECT_EQ(moved.direct_in, 96u);
+  EXPECT_EQ(moved.direct_out, 96u);
+  EXPECT_EQ(moved.holds, 6u);
+  EXPECT_EQ(moved.left, 0u);
+}
+
+TEST(PagesetTest, HoldsTheHugeOrder) {
+  VectorRun run(Adaptive(), true);
+
+  run.Cycle(9, 1, 1);
+
+  EXPECT_EQ(run.Now().refills, 1u);
+  EXPECT_EQ(run.Now().direct_in, 0u);
+  ExpectSound(run);
+}
+
+TEST(PagesetTest, AGuardHeldElsewhereCostsAHoldAPage) {
+  VectorRun run(Memtuned(), true);
+  PagesetShared& pageset = run.pool().PagesetHere();
+  run.Cycle(0, 10, 1);
+  const Moved before = run.Now();
+  pageset.guard.Lock(99);
+
+  run.Cycle(0, 10, 1);
+
+  pageset.guard.Unlock();
+  const Moved moved = run.Now();
+  EXPECT_EQ(moved.holds - before.holds, 20u);
+  EXPECT_EQ(moved.direct_in, 10u);
+  EXPECT_EQ(moved.direct_out, 10u);
+  EXPECT_EQ(LoadRelaxed(pageset.trylock_misses), 20u);
+  ExpectSound(run);
+}
+
+// Whatever the pageset held under the old policy, the new one's rules hold
+// from its next operation on.
+TEST(PagesetTest, FixedKeepsNoHighOrdersAfterAChangeOfPolicy) {
+  VectorRun run(AdaptiveHigh(), true);
+  run.Cycle(3, 20, 1);
+  run.Cycle(0, 20, 1);
+  run.pool().Publish(Fixed63378().limits);
+  run.Cycle(0, 20, 1);
+  const Moved before = run.Now();
+
+  run.Cycle(3, 20, 1);
+
+  const Moved moved = run.Now();
+  EXPECT_EQ(moved.direct_in - before.direct_in, 20u * 8);
+  EXPECT_EQ(moved.direct_out - before.direct_out, 20u * 8);
+  EXPECT_EQ(moved.left, before.left);
+  ExpectSound(run);
+}
+
+TEST(PagesetTest, ShrinksOnTheNextFreeWhenLimitsShrank) {
+  VectorRun run(Fixed63378(), true);
+  run.TakeFromZone(0, 400);
+  run.Free(0, 370);
+  run.pool().Publish(Fixed742().limits);
+
+  run.Free(0, 1);
+
+  EXPECT_EQ(run.Now().left, 364u);
+  EXPECT_EQ(run.Now().high, 42u);
+  ExpectSound(run);
+}
+
+class DepotTest : public testing::Test {
+ protected:
+  DepotTest() : run_(Memtuned(), true) {
+    PagesetLimits limits = Memtuned().limits;
+    limits.high_min = limits.high_max = 252;
+    run_.pool().Publish(limits);
+    Store(Zone().depot_max_pages, uint64_t{4096});
+  }
+  ZoneShared& Zone() { return run_.pool().zone().shared(); }
+
+  VectorRun run_;
+};
+
+TEST_F(DepotTest, TakesWholeBatchesWithoutTheZoneLock) {
+  run_.TakeFromZone(0, 1000);
+
+  run_.Free(0, 1000);
+
+  EXPECT_EQ(run_.Now().out, 0u);
+  EXPECT_EQ(run_.Now().holds, 0u);
+  EXPECT_EQ(run_.Now().depot + run_.Now().left, 1000u);
+  EXPECT_LE(run_.Now().left, 252u + 64);
+  ExpectSound(run_);
+}
+
+TEST_F(DepotTest, GivesThemBackWithoutTheZoneLock) {
+  run_.TakeFromZone(0, 1000);
+  run_.Free(0, 1000);
+
+  run_.Allocate(0, 1000);
+
+  EXPECT_EQ(run_.Now().refills, 0u);
+  EXPECT_EQ(run_.Now().holds, 0u);
+  EXPECT_EQ(LoadRelaxed(Zone().depot_pushes), LoadRelaxed(Zone().depot_pops));
+  ExpectSound(run_);
+}
+
+TEST_F(DepotTest, NeverGrowsBeyondItsBound) {
+  run_.TakeFromZone(0, 10000);
+
+  run_.Free(0, 10000);
+
+  EXPECT_LE(run_.Now().depot, 4096u);
+  EXPECT_GT(run_.Now().depot, 4096u - 64);
+  EXPECT_GT(run_.Now().out, 0u);
+  ExpectSound(run_);
+}
+
+TEST_F(DepotTest, IsDrainedWithTheRest) {
+  run_.TakeFromZone(0, 1000);
+  run_.TakeFromZone(3, 200);
+  run_.Free(0, 1000);
+  run_.Free(3, 200);
+
+  run_.pool().DrainEverything();
+
+  EXPECT_EQ(run_.Now().depot, 0u);
+  EXPECT_EQ(run_.pool().zone().FreePages(), 8u * kPagesPerSection);
+  ExpectSound(run_);
+}
+
+}  // namespace
+}  // namespace memtuned
