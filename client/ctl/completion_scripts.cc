@@ -24,12 +24,16 @@ _memtunectl() {
   while IFS=$'\t' read -r text _; do
     COMPREPLY+=("${text#"$kept"}")
   done < <("${words[0]}" complete "${words[@]:1}" 2> /dev/null)
+  # A target is a path.
+  if ((${#words[@]} > 2)) && [[ ${words[-2]} == @(-t|--target) ]]; then
+    compopt -o default 2> /dev/null
+  fi
   if ((${#COMPREPLY[@]} == 1)) && [[ ${COMPREPLY[0]} == *= ]]; then
     compopt -o nospace 2> /dev/null
   fi
   return 0
 }
-complete -o default -F _memtunectl memtunectl
+complete -F _memtunectl memtunectl
 )";
 
 constexpr char kZsh[] = R"(#compdef memtunectl
@@ -52,7 +56,9 @@ _memtunectl() {
   if (( ${#open} )); then
     compadd -l -S '' -d shown_open -- "${open[@]}"
   fi
-  (( ${#whole} + ${#open} )) || _files
+  if [[ ${words[CURRENT-1]} == (-t|--target) ]]; then
+    _files
+  fi
 }
 if [[ ${funcstack[1]} == _memtunectl ]]; then
   _memtunectl "$@"
@@ -67,6 +73,7 @@ function __memtunectl_complete
     set -l current (commandline -ct)
     $words[1] complete $words[2..-1] "$current" 2>/dev/null
 end
+complete -c memtunectl -s t -l target -r -F
 complete -c memtunectl -f -a '(__memtunectl_complete)'
 )";
 
