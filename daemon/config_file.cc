@@ -1,9 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 // Reads the YAML file: a map of settings, and under "pool" a map of pools,
 // each "SIZE[,key=value...]" or a map. Exceptions of yaml-cpp end here.
+#include <yaml-cpp/eventhandler.h>
 #include <yaml-cpp/yaml.h>
 
 #include <set>
+#include <sstream>
 
 #include "absl/strings/escaping.h"
 #include "absl/strings/str_cat.h"
@@ -140,18 +142,75 @@ absl::Status ReadRoot(const std::string& file, const YAML::Node& root,
   return absl::OkStatus();
 }
 
+// Sees what must not be in a file before it is built into nodes: a second
+// document (yaml-cpp may find endless ones in a text like " ,x"), and aliases,
+// with which a node can contain itself.
+class Guard : public YAML::EventHandler {
+ public:
+  // "" or what is wrong, and where.
+  const std::string& problem() const { return problem_; }
+  const YAML::Mark& mark() const { return mark_; }
+
+  void OnDocumentStart(const YAML::Mark& mark) override {
+    if (++documents_ > 1) Note(mark, "more than one document; allowed one");
+  }
+  void OnDocumentEnd() override {}
+  void OnNull(const YAML::Mark& mark, YAML::anchor_t anchor) override {
+    CheckAnchor(mark, anchor);
+  }
+  void OnAlias(const YAML::Mark& mark, YAML::anchor_t) override {
+    Note(mark, "anchors and aliases are not accepted");
+  }
+  void OnScalar(const YAML::Mark& mark, const std::string&,
+                YAML::anchor_t anchor, const std::string&) override {
+    CheckAnchor(mark, anchor);
+  }
+  void OnSequenceStart(const YAML::Mark& mark, const std::string&,
+                       YAML::anchor_t anchor,
+                       YAML::EmitterStyle::value) override {
+    CheckAnchor(mark, anchor);
+  }
+  void OnSequenceEnd() override {}
+  void OnMapStart(const YAML::Mark& mark, const std::string&,
+                  YAML::anchor_t anchor, YAML::EmitterStyle::value) override {
+    CheckAnchor(mark, anchor);
+  }
+  void OnMapEnd() override {}
+
+ private:
+  void CheckAnchor(const YAML::Mark& mark, YAML::anchor_t anchor) {
+    if (anchor != 0) Note(mark, "anchors and aliases are not accepted");
+  }
+  void Note(const YAML::Mark& mark, const char* problem) {
+    if (!problem_.empty()) return;
+    mark_ = mark;
+    problem_ = problem;
+  }
+
+  int documents_ = 0;
+  std::string problem_;
+  YAML::Mark mark_;
+};
+
+absl::Status CheckShape(const std::string& text, const std::string& file) {
+  std::istringstream in(text);
+  YAML::Parser parser(in);
+  Guard guard;
+  while (guard.problem().empty() && parser.HandleNextDocument(guard)) {
+  }
+  if (guard.problem().empty()) return absl::OkStatus();
+  return absl::InvalidArgumentError(
+      absl::StrCat(Where(file, guard.mark()), guard.problem()));
+}
+
 }  // namespace
 
 absl::Status ReadConfigText(const std::string& text, const std::string& file,
                             Config& config) {
   try {
-    const std::vector<YAML::Node> documents = YAML::LoadAll(text);
-    if (documents.size() > 1) {
-      return absl::InvalidArgumentError(absl::StrCat(
-          file, ": has ", documents.size(), " documents; allowed one"));
-    }
-    if (documents.empty()) return absl::OkStatus();
-    return ReadRoot(file, documents[0], config);
+    const absl::Status shape = CheckShape(text, file);
+    if (!shape.ok()) return shape;
+    return ReadRoot(file, YAML::Load(text), config);
   } catch (const YAML::Exception& error) {
     return absl::InvalidArgumentError(absl::StrCat(
         Where(file, error.mark),

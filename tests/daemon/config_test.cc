@@ -233,7 +233,12 @@ TEST(ConfigFileTest, NamesFileLineAndField) {
   EXPECT_THAT(FileError("- a\n"), StartsWith("f.yaml:1: the file is a list"));
   EXPECT_THAT(FileError("[a]: b\n"), StartsWith("f.yaml:1: a key is a list"));
   EXPECT_THAT(FileError("a: b: c\n"), StartsWith("f.yaml:1: not YAML: "));
-  EXPECT_THAT(FileError("a: 1\n---\nb: 2\n"), HasSubstr("2 documents"));
+  EXPECT_THAT(FileError("a: 1\n---\nb: 2\n"),
+              HasSubstr("more than one document"));
+  EXPECT_THAT(FileError(" ,z"), HasSubstr("more than one document"));
+  EXPECT_THAT(FileError("topology: &a live\nlisten: *a\n"),
+              StartsWith("f.yaml:1: anchors and aliases"));
+  EXPECT_THAT(FileError("a: &a [*a]\n"), HasSubstr("anchors and aliases"));
   EXPECT_THAT(FileError(std::string(100000, '[')), HasSubstr("not YAML"));
 }
 
