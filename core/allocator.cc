@@ -69,10 +69,13 @@ __attribute__((noinline)) Pfn Allocator::AllocateSlow(int order,
     const MemsCookie cookie = ReadMemsAllowedBegin(slot_.mems);
     const MemsCopy& copy = CopyOf(slot_.mems, cookie);
     Pfn pfn = TryZones(order, type, thread, copy, /*min_mark=*/false);
-    if (pfn.value == kNil && MakeAvailable(copy, thread)) {
+    if (pfn.value == kNil && AddSection(copy, thread)) {
       pfn = TryZones(order, type, thread, copy, /*min_mark=*/false);
     }
     if (pfn.value == kNil) {
+      pfn = TryZones(order, type, thread, copy, /*min_mark=*/true);
+    }
+    if (pfn.value == kNil && FetchHeld(copy, thread)) {
       pfn = TryZones(order, type, thread, copy, /*min_mark=*/true);
     }
     if (pfn.value != kNil) {
@@ -147,7 +150,7 @@ Pfn Allocator::TryZones(int order, PageType type, ThreadContext& thread,
     const Pfn pfn =
         TakeFromZone(zone, LoadRelaxed(cpu.cpu), order, type, mark, thread);
     if (pfn.value == kNil) continue;
-    CountNuma(zone, *preferred, cpu, interleaved);
+    CountNuma(zone, *preferred, cpu, interleaved, order);
     return pfn;
   }
   return Pfn{kNil};
@@ -187,26 +190,26 @@ Pfn Allocator::TakeDirect(Zone& zone, PagesetShared& pageset, int order,
 }
 
 void Allocator::CountNuma(Zone& taken, Zone& preferred, const CpuEntry& cpu,
-                          bool interleaved) noexcept {
+                          bool interleaved, int order) noexcept {
+  const uint64_t pages = uint64_t{1} << order;
   const uint32_t number = LoadRelaxed(cpu.cpu);
   const auto of = [&](Zone& zone) -> PagesetShared& {
     return mapping_
         .pagesets[size_t{zone.shared().number} * mapping_.nr_cpus + number];
   };
   if (taken.node() != preferred.node()) {
-    AtomicBump(of(taken).numa_miss);
-    AtomicBump(of(preferred).numa_foreign);
+    AtomicBump(of(taken).numa_miss, pages);
+    AtomicBump(of(preferred).numa_foreign, pages);
   } else if (interleaved) {
-    AtomicBump(of(taken).numa_interleave);
+    AtomicBump(of(taken).numa_interleave, pages);
   }
   if (taken.node() != LoadRelaxed(cpu.node)) {
-    AtomicBump(of(taken).numa_other);
+    AtomicBump(of(taken).numa_other, pages);
   }
 }
 
-bool Allocator::MakeAvailable(const MemsCopy& copy,
-                              ThreadContext& thread) noexcept {
-  bool more = false;
+bool Allocator::AddSection(const MemsCopy& copy,
+                           ThreadContext& thread) noexcept {
   for (Zone& zone : segment_.zones()) {
     const ZoneShared& z = zone.shared();
     if (!Allows(copy, zone.node())) continue;
@@ -215,6 +218,12 @@ bool Allocator::MakeAvailable(const MemsCopy& copy,
       if (added.ok() && *added) return true;
     }
   }
+  return false;
+}
+
+bool Allocator::FetchHeld(const MemsCopy& copy,
+                          ThreadContext& thread) noexcept {
+  bool more = false;
   for (Zone& zone : segment_.zones()) {
     if (!Allows(copy, zone.node())) continue;
     more |= Pageset::DrainDepot(mapping_, zone, thread) != 0;

@@ -83,8 +83,11 @@ class Allocator {
                  uint64_t mark, ThreadContext& thread) noexcept;
   uint32_t ZonelistStart(const MemsCopy& copy, const CpuEntry& cpu,
                          ThreadContext& thread) noexcept;
-  // Gets back what other CPUs, the depot or uninitialised sections hold.
-  bool MakeAvailable(const MemsCopy& copy, ThreadContext& thread) noexcept;
+  // Brings one more section of an allowed zone into being.
+  bool AddSection(const MemsCopy& copy, ThreadContext& thread) noexcept;
+  // Gets back what the depots and all CPUs' pagesets hold: the last resort,
+  // as the pages that others are about to want go with it.
+  bool FetchHeld(const MemsCopy& copy, ThreadContext& thread) noexcept;
   FreeResult FreeSlow(Pfn pfn, int order, PageWord word) noexcept;
   FreeResult CheckFree(Pfn pfn, int order, PageWord* word) const noexcept;
   FreeResult Refuse(FreeResult why) noexcept;
@@ -94,7 +97,7 @@ class Allocator {
   void NoteTaken(Pfn pfn, int order, ThreadSlot* slot) noexcept;
   void NoteGiven(int order, ThreadSlot* slot) noexcept;
   void CountNuma(Zone& taken, Zone& preferred, const CpuEntry& cpu,
-                 bool interleaved) noexcept;
+                 bool interleaved, int order) noexcept;
 
   Segment& segment_;
   const Mapping mapping_;
