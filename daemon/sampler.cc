@@ -212,16 +212,17 @@ void Sampler::PublishLocked(absl::StatusOr<Snapshot> taken, bool full) {
   if (!taken.ok()) {
     ++failures_;
   } else {
-    latest_ = std::make_shared<const Snapshot>(*std::move(taken));
+    const auto latest = std::make_shared<const Snapshot>(*std::move(taken));
+    latest_ = latest;
     if (full) {
-      latest_full_ = latest_;
+      latest_full_ = latest;
       full_taken_ = now;
     } else {
       latest_full_.reset();
     }
     std::erase_if(watches_, [&](const auto& weak) {
       auto watch = weak.lock();
-      if (watch) watch->Offer(latest_, now);
+      if (watch) watch->Offer(latest, now);
       return watch == nullptr;
     });
   }
