@@ -50,7 +50,8 @@ void AddDetail(const google::protobuf::Any& any,
     const std::map<std::string, std::string> sorted(info.metadata().begin(),
                                                     info.metadata().end());
     for (const auto& [key, value] : sorted) {
-      AddLine(key + ": " + value, lines);
+      const bool said = lines.front().find(value) != std::string::npos;
+      if (!said) AddLine(key + ": " + value, lines);
     }
   } else if (any.UnpackTo(&retry)) {
     const double seconds =

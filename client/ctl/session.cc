@@ -105,7 +105,8 @@ std::vector<std::string> Session::SampleParts(
       static_cast<double>(TimeUtil::DurationToMicroseconds(sample.age())) / 1e6;
   return {"generation " + std::to_string(sample.generation()),
           sample.policy().empty() ? "" : "policy " + sample.policy(),
-          "sample " + format_.Age(age) + " old"};
+          sample.time().seconds() == 0 ? "sample of unknown age"
+                                       : "sample " + format_.Age(age) + " old"};
 }
 
 void Session::PrintTable(const TablePrinter& table) {

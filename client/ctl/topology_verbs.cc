@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // The verbs topology and subjects: what is served, and on which machine.
+#include <algorithm>
+
 #include "client/ctl/labels.h"
 #include "client/ctl/paging.h"
 #include "client/ctl/subject_loop.h"

@@ -43,6 +43,7 @@ TEST(RpcErrorTest, PrintsMessageThenDetails) {
 TEST(RpcErrorTest, SaysNothingTwice) {
   google::rpc::ErrorInfo info;
   info.set_reason("INVALID_ARGUMENT");
+  (*info.mutable_metadata())["which"] = "empty";
   google::rpc::BadRequest bad_request;
   auto* violation = bad_request.add_field_violations();
   violation->set_field("reason");
