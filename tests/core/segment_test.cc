@@ -1,0 +1,225 @@
+// SPDX-License-Identifier: Apache-2.0
+// Making and attaching a segment: what is refused, what both sides see.
+#include "core/segment.h"
+
+#include <fcntl.h>
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include <cstring>
+#include <set>
+#include <thread>
+
+#include "core/allocator.h"
+#include "core/slot_table.h"
+#include "tests/support/test_segment.h"
+#include "tests/support/topology_builder.h"
+
+namespace memtuned {
+namespace {
+
+using testing::HasSubstr;
+
+SegmentConfig Config(uint64_t pages = kPagesPerSection) {
+  SegmentConfig config;
+  config.name = "t";
+  config.topology = TopologyBuilder("2 nodes, 4 cpus").Build();
+  config.nodes = {{0, pages}, {1, 64}};
+  config.tunables = DefaultTunables();
+  config.with_frames = false;
+  return config;
+}
+
+std::vector<int> Duplicate(const std::vector<int>& fds) {
+  std::vector<int> copies;
+  for (int fd : fds) copies.push_back(dup(fd));
+  return copies;
+}
+
+TEST(SegmentCreateTest, RefusesSizesThatCannotBe) {
+  SegmentConfig config = Config();
+  config.nodes = {{0, 64}};
+  EXPECT_EQ(Segment::Create(config).status().code(),
+            absl::StatusCode::kInvalidArgument);
+  config = Config(0);
+  config.nodes[1].pages = 0;
+  EXPECT_THAT(std::string(Segment::Create(config).status().message()),
+              HasSubstr("0 sections"));
+  config = Config(uint64_t{kMaxSections} << kSectionShift);
+  EXPECT_EQ(Segment::Create(config).status().code(),
+            absl::StatusCode::kInvalidArgument);
+  config = Config(UINT64_MAX);
+  EXPECT_EQ(Segment::Create(config).status().code(),
+            absl::StatusCode::kInvalidArgument);
+  config = Config();
+  config.nr_processes = 0;
+  EXPECT_THAT(std::string(Segment::Create(config).status().message()),
+              HasSubstr("nr_processes is 0; allowed 1 to"));
+  config = Config();
+  config.topology.nodes.clear();
+  EXPECT_FALSE(Segment::Create(config).ok());
+}
+
+TEST(SegmentCreateTest, GivesTwoPoolsOfOneNameDifferentIds) {
+  auto one = Segment::Create(Config());
+  auto two = Segment::Create(Config());
+
+  ASSERT_TRUE(one.ok() && two.ok());
+  EXPECT_NE((*one)->header().id, (*two)->header().id);
+}
+
+TEST(SegmentAttachTest, SeesWhatTheCreatorSees) {
+  TestSegment pool({.node_pages = {1024}, .frames = true});
+  auto attached = Segment::Attach(dup(pool.segment().metadata_fd()),
+                                  Duplicate(pool.segment().frame_fds()));
+  ASSERT_TRUE(attached.ok());
+  Segment& other = **attached;
+  auto allocator = pool.MakeAllocator();
+  const Pfn pfn = allocator->Allocate(0);
+  const uint64_t offset = uint64_t{pfn.value} << kPageShift;
+  pool.segment().frames()[offset] = 'm';
+
+  EXPECT_EQ(other.frames()[offset], 'm');
+  EXPECT_EQ(LoadRelaxed(other.mapping().page(pfn).word),
+            LoadRelaxed(pool.mapping().page(pfn).word));
+  EXPECT_EQ(reinterpret_cast<uint64_t>(other.frames()) %
+                (uint64_t{kPagesPerSection} << kPageShift),
+            0u);
+}
+
+TEST(SegmentAttachTest, RefusesWhatIsNoSegment) {
+  const int empty = memfd_create("x", MFD_CLOEXEC);
+  EXPECT_EQ(Segment::Attach(empty, {}).status().code(),
+            absl::StatusCode::kDataLoss);
+  const int zeros = memfd_create("x", MFD_CLOEXEC);
+  ASSERT_EQ(ftruncate(zeros, 1 << 20), 0);
+  EXPECT_THAT(std::string(Segment::Attach(zeros, {}).status().message()),
+              HasSubstr("bad magic"));
+  EXPECT_FALSE(Segment::Attach(-1, {}).ok());
+}
+
+// A copy of a segment's metadata with one field of the header changed.
+class BrokenSegmentTest : public testing::Test {
+ protected:
+  absl::Status AttachWith(void (*change)(SegmentHeader&)) {
+    Segment& good = pool_.segment();
+    const uint64_t bytes = good.header().total_bytes;
+    const int fd = memfd_create("broken", MFD_CLOEXEC);
+    EXPECT_EQ(ftruncate(fd, static_cast<off_t>(bytes)), 0);
+    void* page = mmap(nullptr, sizeof(SegmentHeader), PROT_READ | PROT_WRITE,
+                      MAP_SHARED, fd, 0);
+    std::memcpy(page, static_cast<const void*>(&good.header()),
+                sizeof(SegmentHeader));
+    change(*static_cast<SegmentHeader*>(page));
+    munmap(page, sizeof(SegmentHeader));
+    return Segment::Attach(fd, {}).status();
+  }
+
+  TestSegment pool_;
+};
+
+TEST_F(BrokenSegmentTest, AnUnchangedCopyAttaches) {
+  EXPECT_TRUE(AttachWith([](SegmentHeader&) {}).ok());
+}
+
+TEST_F(BrokenSegmentTest, AnotherLayoutIsAPreconditionThatFailed) {
+  EXPECT_EQ(AttachWith([](SegmentHeader& h) { ++h.layout_version; }).code(),
+            absl::StatusCode::kFailedPrecondition);
+  EXPECT_EQ(AttachWith([](SegmentHeader& h) { ++h.abi_hash; }).code(),
+            absl::StatusCode::kFailedPrecondition);
+  EXPECT_EQ(AttachWith([](SegmentHeader& h) { h.guard = 9; }).code(),
+            absl::StatusCode::kFailedPrecondition);
+  EXPECT_EQ(
+      AttachWith([](SegmentHeader& h) { h.page_size_bytes = 65536; }).code(),
+      absl::StatusCode::kFailedPrecondition);
+}
+
+TEST_F(BrokenSegmentTest, SizesThatLieAreDataLoss) {
+  void (*const changes[])(SegmentHeader&) = {
+      [](SegmentHeader& h) { h.nr_nodes = 0; },
+      [](SegmentHeader& h) { h.nr_nodes = 1 << 30; },
+      [](SegmentHeader& h) { h.nr_zones = 600; },
+      [](SegmentHeader& h) { h.nr_cpus = 5000; },
+      [](SegmentHeader& h) { h.nr_sections = ~0u; },
+      [](SegmentHeader& h) { h.nr_pages = ~0u; },
+      [](SegmentHeader& h) { h.nr_pages += 1 << 14; },
+      [](SegmentHeader& h) { h.nr_chunks = ~0u; },
+      [](SegmentHeader& h) { h.nr_processes = 0; },
+      [](SegmentHeader& h) { h.nr_threads = ~0u; },
+      [](SegmentHeader& h) { h.section_map_words = ~uint64_t{0}; },
+      [](SegmentHeader& h) { h.total_bytes += 4096; },
+      [](SegmentHeader& h) { h.total_bytes = 0; }};
+  for (const auto& change : changes) {
+    EXPECT_EQ(AttachWith(change).code(), absl::StatusCode::kDataLoss)
+        << "change " << &change - changes;
+  }
+}
+
+TEST(SlotTableTest, HandsOutEverySlotOnceAndReusesThemAsOthers) {
+  SegmentConfig config = Config();
+  config.nr_processes = 4;
+  auto segment = Segment::Create(config);
+  ASSERT_TRUE(segment.ok());
+  std::set<ProcessOwner> owners;
+  for (int i = 0; i < 4; ++i) {
+    owners.insert(*TakeProcessSlot(**segment, {}));
+  }
+  EXPECT_EQ(owners.size(), 4u);
+  EXPECT_EQ(owners.count(0), 0u);
+  EXPECT_EQ(TakeProcessSlot(**segment, {}).status().code(),
+            absl::StatusCode::kResourceExhausted);
+
+  ReleaseProcessSlot(**segment, *owners.begin());
+  const auto again = TakeProcessSlot(**segment, {});
+
+  ASSERT_TRUE(again.ok());
+  EXPECT_EQ(owners.count(*again), 0u);
+  EXPECT_EQ(FindProcessSlot(**segment, *owners.begin()), nullptr);
+  EXPECT_NE(FindProcessSlot(**segment, *again), nullptr);
+}
+
+TEST(SlotTableTest, MoreThreadsThanSlotsStillWork) {
+  SegmentConfig config = Config();
+  config.nr_threads = 1;
+  auto segment = Segment::Create(config);
+  ASSERT_TRUE(segment.ok());
+  const ProcessOwner owner = *TakeProcessSlot(**segment, {});
+  Allocator allocator(**segment, owner);
+  const Pfn first = allocator.Allocate(0);
+  Pfn second{kNil};
+
+  std::thread([&] { second = allocator.Allocate(3); }).join();
+
+  EXPECT_EQ(HeldPages(**segment, owner), 9u);
+  EXPECT_EQ(allocator.Free(second, 3), FreeResult::kFreed);
+  std::thread([&] { allocator.Free(first, 0); }).join();
+  EXPECT_EQ(HeldPages(**segment, owner), 0u);
+}
+
+TEST(SlotTableTest, AThreadThatEndsLeavesItsCountsBehind) {
+  TestSegment pool;
+  auto allocator = pool.MakeAllocator();
+  Pfn pfn{kNil};
+
+  std::thread([&] { pfn = allocator->Allocate(2); }).join();
+
+  EXPECT_EQ(HeldPages(pool.segment(), allocator->owner()), 4u);
+  EXPECT_EQ(allocator->Free(pfn, 2), FreeResult::kFreed);
+  EXPECT_EQ(HeldPages(pool.segment(), allocator->owner()), 0u);
+}
+
+TEST(TunableCodeTest, RoundTripsEveryDefaultAndExtremes) {
+  for (const TunableDef& def : TunableTable()) {
+    const TunableValue value = DefaultValue(def);
+    EXPECT_EQ(DecodeTunable(def, EncodeTunable(def, value)), value) << def.name;
+    for (const char* choice : def.choices) {
+      const TunableValue text = std::string(choice);
+      EXPECT_EQ(DecodeTunable(def, EncodeTunable(def, text)), text);
+    }
+  }
+}
+
+}  // namespace
+}  // namespace memtuned
