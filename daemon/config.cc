@@ -100,11 +100,11 @@ absl::Status SetMetricsListen(Config& config, const std::string& text) {
   return absl::OkStatus();
 }
 
+// Only the kind: what follows it is the probe's to read.
 absl::Status SetTopology(Config& config, const std::string& text) {
   bool known = text == "live";
   for (const char* prefix : {"xml:", "synthetic:", "fsroot:"}) {
-    known = known || (absl::StartsWith(text, prefix) &&
-                      text.size() > std::strlen(prefix));
+    known = known || absl::StartsWith(text, prefix);
   }
   if (!known || text.find('\n') != std::string::npos) {
     return Bad(text, "live, xml:FILE, synthetic:DESC, fsroot:DIR");

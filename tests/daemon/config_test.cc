@@ -161,7 +161,7 @@ TEST(ConfigTest, RefusesOddValuesOfSettings) {
   EXPECT_THAT(error("--sample-interval", "1"), HasSubstr("10ms to 1h"));
   EXPECT_THAT(error("--log-level", "loud"), HasSubstr("debug, info"));
   EXPECT_THAT(error("--log-format", "xml"), HasSubstr("text, json"));
-  EXPECT_THAT(error("--topology", "xml:"), HasSubstr("synthetic:DESC"));
+  EXPECT_THAT(error("--topology", "xml"), HasSubstr("synthetic:DESC"));
   EXPECT_THAT(error("--topology", "dead"), HasSubstr("live"));
   EXPECT_THAT(error("--runtime-dir", ""), HasSubstr("a path of 1"));
 }
