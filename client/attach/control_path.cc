@@ -29,11 +29,11 @@ Outcome ReadNodes(const int* nodes, size_t nr_nodes, memtuned::NodeMask* mask) {
   return {};
 }
 
-Outcome SetPolicy(memtuned_pool* pool, memtuned_memory_policy policy,
-                  const int* nodes, size_t nr_nodes) {
+Outcome SetPolicy(memtuned_pool* pool, int policy, const int* nodes,
+                  size_t nr_nodes) {
   if (pool == nullptr) return Invalid("pool is NULL");
-  if (policy < 0 || static_cast<int>(policy) >= memtuned::kNumMemoryPolicies) {
-    return Invalid(absl::StrCat("policy is ", static_cast<int>(policy),
+  if (policy < 0 || policy >= memtuned::kNumMemoryPolicies) {
+    return Invalid(absl::StrCat("policy is ", policy,
                                 "; allowed 0 (local), 1 (bind), 2 "
                                 "(preferred), 3 (interleave)"));
   }
@@ -54,7 +54,7 @@ Outcome SetPolicy(memtuned_pool* pool, memtuned_memory_policy policy,
 
 }  // namespace
 
-const char* memtuned_strerror(memtuned_status status) noexcept {
+const char* memtuned_strerror(int status) noexcept {
   switch (status) {
     case MEMTUNED_OK:
       return "ok";
@@ -106,8 +106,7 @@ uint32_t memtuned_process_id(const memtuned_pool* pool) noexcept {
   return pool == nullptr ? 0 : pool->allocator.owner();
 }
 
-memtuned_status memtuned_set_memory_policy(memtuned_pool* pool,
-                                           memtuned_memory_policy policy,
+memtuned_status memtuned_set_memory_policy(memtuned_pool* pool, int policy,
                                            const int* nodes, size_t nr_nodes,
                                            memtuned_error* error) noexcept {
   try {

@@ -185,11 +185,12 @@ TEST_F(FreeTest, NullPoolsAreRefused) {
 
 TEST_F(FreeTest, MemoryPoliciesOutOfRangeAreNamed) {
   memtuned_error error;
-  EXPECT_EQ(memtuned_set_memory_policy(pool().handle(),
-                                       static_cast<memtuned_memory_policy>(4),
-                                       nullptr, 0, &error),
+  EXPECT_EQ(memtuned_set_memory_policy(pool().handle(), 4, nullptr, 0, &error),
             MEMTUNED_INVALID_ARGUMENT);
   EXPECT_THAT(error.message, testing::HasSubstr("policy is 4; allowed 0"));
+  EXPECT_EQ(
+      memtuned_set_memory_policy(pool().handle(), -1, nullptr, 0, nullptr),
+      MEMTUNED_INVALID_ARGUMENT);
   const int absent = 3;
   EXPECT_EQ(memtuned_set_memory_policy(pool().handle(), MEMTUNED_POLICY_BIND,
                                        &absent, 1, &error),
@@ -201,11 +202,9 @@ TEST_F(FreeTest, MemoryPoliciesOutOfRangeAreNamed) {
 
 TEST_F(FreeTest, EveryStatusHasWords) {
   for (int i = MEMTUNED_OK; i <= MEMTUNED_NO_RESOURCES; ++i) {
-    EXPECT_STRNE(memtuned_strerror(static_cast<memtuned_status>(i)),
-                 "unknown status");
+    EXPECT_STRNE(memtuned_strerror(i), "unknown status");
   }
-  EXPECT_STREQ(memtuned_strerror(static_cast<memtuned_status>(99)),
-               "unknown status");
+  EXPECT_STREQ(memtuned_strerror(99), "unknown status");
 }
 
 }  // namespace

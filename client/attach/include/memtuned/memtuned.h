@@ -93,9 +93,8 @@ typedef struct memtuned_attach_options {
   uint32_t reserved[7];
 } memtuned_attach_options;
 
-/* One or two words for a status, never NULL. */
-MEMTUNED_API const char* memtuned_strerror(memtuned_status status)
-    MEMTUNED_NOEXCEPT;
+/* A few words for a memtuned_status, never NULL, for any number. */
+MEMTUNED_API const char* memtuned_strerror(int status) MEMTUNED_NOEXCEPT;
 
 /* Bytes of a page, 4096. */
 MEMTUNED_API size_t memtuned_page_size(void) MEMTUNED_NOEXCEPT;
@@ -196,13 +195,14 @@ MEMTUNED_API memtuned_status
 memtuned_set_label(memtuned_pool* pool, void* block, int order,
                    uint8_t label) MEMTUNED_NOEXCEPT;
 
-/* Where later allocations of this process come from. `nodes`: operating
- * system numbers 0..1023, ignored for MEMTUNED_POLICY_LOCAL. `error` may be
+/* Where later allocations of this process come from. `policy`: a
+ * memtuned_memory_policy. `nodes`: operating system numbers 0..1023, ignored
+ * for MEMTUNED_POLICY_LOCAL. `error` may be
  * NULL. MEMTUNED_INVALID_ARGUMENT when none of the nodes has memory of this
  * pool that this process may use; the policy is then unchanged. */
 MEMTUNED_API memtuned_status memtuned_set_memory_policy(
-    memtuned_pool* pool, memtuned_memory_policy policy, const int* nodes,
-    size_t nr_nodes, memtuned_error* error) MEMTUNED_NOEXCEPT;
+    memtuned_pool* pool, int policy, const int* nodes, size_t nr_nodes,
+    memtuned_error* error) MEMTUNED_NOEXCEPT;
 
 #ifdef __cplusplus
 } /* extern "C" */

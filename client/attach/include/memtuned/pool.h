@@ -160,8 +160,7 @@ class Pool {
   Error SetMemoryPolicy(MemoryPolicy policy, std::span<const int> nodes = {}) {
     memtuned_error error;
     const memtuned_status status = memtuned_set_memory_policy(
-        pool_, static_cast<memtuned_memory_policy>(policy), nodes.data(),
-        nodes.size(), &error);
+        pool_, static_cast<int>(policy), nodes.data(), nodes.size(), &error);
     return status == MEMTUNED_OK ? Error() : Error(error);
   }
 
