@@ -232,37 +232,51 @@ int64_t Segment::IntegerTunable(TunableId id) const {
 
 absl::StatusOr<bool> Segment::InitialiseNextSection(uint32_t zone_number,
                                                     ThreadOwner owner) {
-  Zone& zone = zones_[zone_number];
-  const ZoneShared& z = zone.shared();
-  constexpr auto kOffline = static_cast<uint32_t>(SectionState::kOffline);
-  constexpr auto kPopulating = static_cast<uint32_t>(SectionState::kPopulating);
+  const ZoneShared& z = zones_[zone_number].shared();
   // Sections come in order but for those whose frames could not be had.
   const auto start =
       static_cast<uint32_t>(LoadRelaxed(z.managed_pages) >> kSectionShift);
-  for (uint32_t i = 0; i < z.nr_sections; ++i) {
-    const uint32_t number = z.first_section + (start + i) % z.nr_sections;
-    Section& section = mapping_.sections[number];
-    uint32_t expected = kOffline;
-    if (LoadRelaxed(section.state) != kOffline ||
-        !Exchange(section.state, expected, kPopulating))
-      continue;
-    if (header_->populate == PopulateMode::kReserve) {
-      if (absl::Status s = ReserveFrames(number); !s.ok()) {
-        Store(section.state, kOffline);
-        return s;
+  for (SectionState wanted :
+       {SectionState::kOffline, SectionState::kPopulating}) {
+    for (uint32_t i = 0; i < z.nr_sections; ++i) {
+      const uint32_t number = z.first_section + (start + i) % z.nr_sections;
+      auto state = static_cast<uint32_t>(wanted);
+      Shared32& section = mapping_.sections[number].state;
+      if (LoadRelaxed(section) != state ||
+          !Exchange(section, state,
+                    static_cast<uint32_t>(SectionState::kPopulating))) {
+        continue;
       }
+      if (absl::Status s = InitialiseSection(number, owner); !s.ok()) return s;
+      return true;
     }
-    zone.Lock(owner);
-    zone.OnlineSectionLocked(number);
-    zone.Unlock(0);
-    const uint64_t done = header_->sections_initialised.fetch_add(1) + 1;
-    Recalculate(*this,
-                done == mapping_.nr_sections ? RecalculateTrigger::kInitialised
-                                             : RecalculateTrigger::kSection,
-                owner);
-    return true;
   }
   return false;
+}
+
+absl::Status Segment::InitialiseSection(uint32_t number, ThreadOwner owner) {
+  Section& section = mapping_.sections[number];
+  auto populating = static_cast<uint32_t>(SectionState::kPopulating);
+  if (header_->populate == PopulateMode::kReserve) {
+    if (absl::Status s = ReserveFrames(number); !s.ok()) {
+      Exchange(section.state, populating,
+               static_cast<uint32_t>(SectionState::kOffline));
+      return s;
+    }
+  }
+  Zone& zone = zones_[LoadRelaxed(section.zone)];
+  zone.Lock(owner);
+  // Of several threads that reserved it, one hands it over.
+  const bool first = LoadRelaxed(section.state) == populating;
+  if (first) zone.OnlineSectionLocked(number);
+  zone.Unlock(0);
+  if (!first) return absl::OkStatus();
+  const uint64_t done = header_->sections_initialised.fetch_add(1) + 1;
+  Recalculate(*this,
+              done == mapping_.nr_sections ? RecalculateTrigger::kInitialised
+                                           : RecalculateTrigger::kSection,
+              owner);
+  return absl::OkStatus();
 }
 
 }  // namespace memtuned

@@ -192,7 +192,8 @@ class Segment {
 
   // The next section of a zone comes into being: its frames are reserved
   // (populate = reserve), then the zone gets it. Recalculates as the policy
-  // says. Any process may call it.
+  // says. Any process may call it. Sections that others are populating come
+  // last: then this thread does the same work, as they may be slow or dead.
   // Takes: the zone lock briefly, then the tuning lock; never both.
   // Returns: false when the zone has no section left to initialise.
   // Errors: kResourceExhausted when the host has no memory for the frames.
@@ -208,6 +209,8 @@ class Segment {
   static absl::StatusOr<std::unique_ptr<Segment>> AttachNew(
       int metadata_fd, std::vector<int> frame_fds, const SegmentConfig& config);
   absl::Status ReserveFrames(uint32_t section);
+  // REQUIRES: the section is offline no more; others may be at it as well.
+  absl::Status InitialiseSection(uint32_t section, ThreadOwner owner);
   absl::Status Validate(uint64_t file_bytes);
 
   SegmentHeader* header_ = nullptr;
