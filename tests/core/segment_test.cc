@@ -16,6 +16,7 @@
 #include "core/slot_table.h"
 #include "tests/support/test_segment.h"
 #include "tests/support/topology_builder.h"
+#include "tests/support/zone_checker.h"
 
 namespace memtuned {
 namespace {
@@ -155,6 +156,85 @@ TEST_F(BrokenSegmentTest, SizesThatLieAreDataLoss) {
     EXPECT_EQ(AttachWith(change).code(), absl::StatusCode::kDataLoss)
         << "change " << &change - changes;
   }
+}
+
+class InitialisationTest : public testing::Test {
+ protected:
+  InitialisationTest()
+      : pool_({.node_pages = {4 * kPagesPerSection}, .first_sections = 1}) {}
+  Shared32& State(uint32_t section) {
+    return pool_.mapping().sections[section].state;
+  }
+  bool Next() {
+    return *pool_.segment().InitialiseNextSection(0, kCreatorOwner);
+  }
+  uint64_t Managed() {
+    return LoadRelaxed(pool_.zone().shared().managed_pages);
+  }
+
+  TestSegment pool_;
+};
+
+TEST_F(InitialisationTest, BringsEachSectionOnce) {
+  EXPECT_FALSE(pool_.segment().Initialised());
+  for (int i = 0; i < 3; ++i) EXPECT_TRUE(Next());
+
+  EXPECT_FALSE(Next());
+  EXPECT_TRUE(pool_.segment().Initialised());
+  EXPECT_EQ(Managed(), 4 * kPagesPerSection);
+}
+
+// Whoever was at it may be dead: its section is neither lost nor waited for.
+TEST_F(InitialisationTest, FinishesWhatSomebodyElseBegan) {
+  Store(State(2), static_cast<uint32_t>(SectionState::kPopulating));
+
+  EXPECT_TRUE(Next());
+  EXPECT_TRUE(Next());
+  EXPECT_EQ(State(2), static_cast<uint32_t>(SectionState::kPopulating));
+  EXPECT_TRUE(Next());
+
+  EXPECT_EQ(Managed(), 4 * kPagesPerSection);
+  EXPECT_TRUE(pool_.segment().Initialised());
+  EXPECT_EQ(ZoneChecker(pool_.segment()).Check(), "");
+}
+
+TEST_F(InitialisationTest, ReturnsToASectionWhoseFramesCouldNotBeHad) {
+  Store(State(1), static_cast<uint32_t>(SectionState::kPristine));
+  EXPECT_TRUE(Next());
+  Store(State(1), static_cast<uint32_t>(SectionState::kOffline));
+
+  EXPECT_TRUE(Next());
+  EXPECT_TRUE(Next());
+
+  EXPECT_EQ(Managed(), 4 * kPagesPerSection);
+}
+
+TEST_F(InitialisationTest, ManyThreadsAtItBringEachSectionOnce) {
+  std::vector<std::thread> threads;
+  for (int i = 0; i < 4; ++i) {
+    threads.emplace_back([this] {
+      while (Next()) {
+      }
+    });
+  }
+  for (std::thread& thread : threads) thread.join();
+
+  EXPECT_EQ(Managed(), 4 * kPagesPerSection);
+  EXPECT_EQ(LoadRelaxed(pool_.segment().header().sections_initialised), 4u);
+  EXPECT_EQ(ZoneChecker(pool_.segment()).Check(), "");
+}
+
+TEST_F(InitialisationTest, AnAllocationNeverFailsWhileASectionIsUnderWay) {
+  auto allocator = pool_.MakeAllocator();
+  for (uint32_t i : {1u, 2u, 3u}) {
+    Store(State(i), static_cast<uint32_t>(SectionState::kPopulating));
+  }
+
+  for (int i = 0; i < 4 * 32; ++i) {
+    ASSERT_NE(allocator->Allocate(kMaxOrder).value, kNil) << i;
+  }
+
+  EXPECT_EQ(allocator->Allocate(0).value, kNil);
 }
 
 TEST(SlotTableTest, HandsOutEverySlotOnceAndReusesThemAsOthers) {

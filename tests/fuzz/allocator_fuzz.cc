@@ -28,7 +28,7 @@ class Session {
       : data_(data),
         size_(size),
         pool_({.topology = TopologyBuilder("2 nodes, 2 cpus").Build(),
-               .node_pages = {kPagesPerSection + 64 + Byte(), 64},
+               .node_pages = {FirstZonePages(), 64},
                .first_sections = 1}) {
     for (auto& process : processes_) process.allocator = pool_.MakeAllocator();
   }
@@ -58,6 +58,12 @@ class Session {
     std::vector<Block> held;
   };
 
+  // Mostly less than a section, so that checks are quick; some with a pristine
+  // one and one that is still to come.
+  uint64_t FirstZonePages() {
+    const uint64_t size = Byte();
+    return size < 16 ? 2 * kPagesPerSection + 64 + size : size * 8;
+  }
   uint32_t Byte() { return at_ < size_ ? data_[at_++] : 0; }
 
   void ExpectSound() {
