@@ -32,9 +32,9 @@ void FreeBlocks(Segment& segment, Zone& zone, const Block* blocks, size_t n,
     const PageWord word(LoadRelaxed(where));
     if (!HeldBy(word, owner) || word.order() != blocks[i].order) continue;
     uint64_t expected = word.bits();
-    if (!Exchange(where, expected,
-                  word.With(PageKind::kCached, word.order(), kNoChunk)
-                      .bits())) {
+    if (!Exchange(
+            where, expected,
+            word.With(PageKind::kCached, word.order(), kNoChunk).bits())) {
       continue;
     }
     zone.GiveBlockLocked(blocks[i].pfn, blocks[i].order);
@@ -52,8 +52,8 @@ void ReapSection(Segment& segment, uint32_t number, ProcessOwner owner,
   if (zone_number >= m.nr_zones) return;
   Zone& zone = segment.zone(zone_number);
   const uint32_t start = number << kSectionShift;
-  const uint32_t end = std::min(
-      start + LoadRelaxed(m.sections[number].pages), m.nr_pages);
+  const uint32_t end =
+      std::min(start + LoadRelaxed(m.sections[number].pages), m.nr_pages);
   Block found[kChunkBlocks];
   size_t n = 0;
   for (uint32_t at = start; at < end;) {

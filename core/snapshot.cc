@@ -124,8 +124,8 @@ void ReadPagesets(const Mapping& m, const Zone& zone,
         out->pagesets.push_back(one);
       } else {
         one.pages = LoadRelaxed(p.pages);
-        one.high_clamped = std::clamp(LoadRelaxed(p.high), limits.high_min,
-                                      limits.high_max);
+        one.high_clamped =
+            std::clamp(LoadRelaxed(p.high), limits.high_min, limits.high_max);
       }
     }
     out->pageset_pages_sum += one.pages;
@@ -147,8 +147,7 @@ void ReadPagesets(const Mapping& m, const Zone& zone,
 void ReadLock(const LockCounters& counters, LockStats* out) {
   out->acquisitions = LoadRelaxed(counters.acquisitions);
   out->contended = LoadRelaxed(counters.contended);
-  out->wait_seconds =
-      static_cast<double>(LoadRelaxed(counters.wait_ns)) * 1e-9;
+  out->wait_seconds = static_cast<double>(LoadRelaxed(counters.wait_ns)) * 1e-9;
   for (size_t i = 0; i < out->wait_buckets.size(); ++i) {
     out->wait_buckets[i] = LoadRelaxed(counters.wait_buckets[i]);
   }
@@ -234,10 +233,10 @@ void ReadProcesses(const Segment& segment, Snapshot* out) {
                                                  : ProcessState::kRunning;
     process.threads = threads[i];
     const int64_t pages =
-        held[i] +
-        static_cast<int64_t>(LoadRelaxed(slot.retired_taken_pages) -
-                             LoadRelaxed(slot.retired_given_pages));
-    process.allocated_pages = static_cast<uint64_t>(std::max<int64_t>(pages, 0));
+        held[i] + static_cast<int64_t>(LoadRelaxed(slot.retired_taken_pages) -
+                                       LoadRelaxed(slot.retired_given_pages));
+    process.allocated_pages =
+        static_cast<uint64_t>(std::max<int64_t>(pages, 0));
     process.attached_unix_seconds =
         static_cast<double>(LoadRelaxed(slot.attached_unix_ns)) * 1e-9;
     const NodeMask allowed = AllowedMask(slot.mems);

@@ -31,9 +31,8 @@ constexpr uint64_t kRequestDeadlineNs = 5000000000;
 constexpr size_t kMaxClients = 4096;
 
 absl::Status Unavailable(const std::string& path, const char* what) {
-  return absl::UnavailableError(
-      absl::StrCat("attach socket ", path, ": ", what, ": ",
-                   std::strerror(errno)));
+  return absl::UnavailableError(absl::StrCat("attach socket ", path, ": ", what,
+                                             ": ", std::strerror(errno)));
 }
 
 // Field 22 of /proc/PID/stat, counted after the command, which may hold
@@ -86,14 +85,12 @@ bool SendWithFds(int socket, const void* data, size_t bytes, const int* fds,
     header->cmsg_len = CMSG_LEN(sizeof(int) * nr_fds);
     std::memcpy(CMSG_DATA(header), fds, sizeof(int) * nr_fds);
   }
-  return sendmsg(socket, &message, MSG_NOSIGNAL) ==
-         static_cast<ssize_t>(bytes);
+  return sendmsg(socket, &message, MSG_NOSIGNAL) == static_cast<ssize_t>(bytes);
 }
 
 }  // namespace
 
-AttachServer::AttachServer(Segment* segment, std::string path,
-                           std::string pool)
+AttachServer::AttachServer(Segment* segment, std::string path, std::string pool)
     : segment_(segment), path_(std::move(path)), pool_(std::move(pool)) {}
 
 absl::StatusOr<std::unique_ptr<AttachServer>> AttachServer::Start(
@@ -107,8 +104,7 @@ absl::StatusOr<std::unique_ptr<AttachServer>> AttachServer::Start(
                      " bytes; allowed 1 to ", sizeof(address.sun_path) - 1));
   }
   std::memcpy(address.sun_path, path.c_str(), path.size() + 1);
-  std::unique_ptr<AttachServer> server(
-      new AttachServer(segment, path, pool));
+  std::unique_ptr<AttachServer> server(new AttachServer(segment, path, pool));
   server->listen_fd_ =
       socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
   server->wake_fd_ = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
@@ -218,27 +214,26 @@ bool AttachServer::Attach(Client& client, const void* data, size_t bytes) {
   const auto refuse = [&](AttachStatus status, const std::string& message) {
     const AttachReply reply = Refusal(status, message);
     SendWithFds(client.socket, &reply, sizeof(reply), nullptr, 0);
-    LogEvent(LogLevel::kWarning, "attach-refused",
-             {{"pool", pool_},
-              {"pid", absl::StrCat(client.pid)},
-              {"why", message}});
+    LogEvent(
+        LogLevel::kWarning, "attach-refused",
+        {{"pool", pool_}, {"pid", absl::StrCat(client.pid)}, {"why", message}});
     return false;
   };
   if (bytes == sizeof(request)) std::memcpy(&request, data, bytes);
   if (bytes != sizeof(request) || request.magic != kAttachMagic ||
       request.protocol != kAttachProtocol || request.flags != 0) {
-    return refuse(AttachStatus::kBadRequest,
-                  absl::StrCat("not an attach request of protocol ",
-                               kAttachProtocol));
+    return refuse(
+        AttachStatus::kBadRequest,
+        absl::StrCat("not an attach request of protocol ", kAttachProtocol));
   }
   if (request.layout_version != kLayoutVersion ||
       request.abi_hash != AbiHash()) {
     return refuse(
         AttachStatus::kLayoutDiffers,
-        absl::StrCat("the library has layout ", request.layout_version,
-                     " abi ", absl::Hex(request.abi_hash),
-                     ", the daemon has layout ", kLayoutVersion, " abi ",
-                     absl::Hex(AbiHash()), ": install the same version"));
+        absl::StrCat("the library has layout ", request.layout_version, " abi ",
+                     absl::Hex(request.abi_hash), ", the daemon has layout ",
+                     kLayoutVersion, " abi ", absl::Hex(AbiHash()),
+                     ": install the same version"));
   }
   ucred peer{};
   socklen_t length = sizeof(peer);

@@ -38,8 +38,8 @@ class AttachServer {
     int socket = -1;
     int pidfd = -1;
     uint32_t pid = 0;
-    ProcessOwner owner = 0;      // 0: not attached yet
-    uint64_t accepted_ns = 0;    // a request must come soon
+    ProcessOwner owner = 0;    // 0: not attached yet
+    uint64_t accepted_ns = 0;  // a request must come soon
   };
 
   AttachServer(Segment* segment, std::string path, std::string pool);

@@ -19,8 +19,8 @@ void BindFrames(Segment& segment) {
     const ZoneShared& z = zone.shared();
     NodeMask::Words words{};
     words[z.node / 64] = uint64_t{1} << (z.node % 64);
-    char* start = segment.frames() + (uint64_t{z.first_section}
-                                      << (kSectionShift + kPageShift));
+    char* start = segment.frames() +
+                  (uint64_t{z.first_section} << (kSectionShift + kPageShift));
     const long done =
         syscall(SYS_mbind, start, z.present_pages << kPageShift, MPOL_BIND,
                 words.data(), NodeMask::kBits + 1, MPOL_MF_MOVE);

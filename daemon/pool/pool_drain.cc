@@ -31,8 +31,8 @@ void PoolSubject::DrainZoneLocked(uint32_t number, const Scope& scope,
       out->pages_after += before;
       continue;
     }
-    const auto drained = static_cast<int64_t>(
-        Pageset(m, zone, shared, thread_).Drain());
+    const auto drained =
+        static_cast<int64_t>(Pageset(m, zone, shared, thread_).Drain());
     if (drained != 0) out->by_cpu.emplace_back(static_cast<int>(cpu), drained);
     out->pages_after += LoadRelaxed(shared.pages);
   }

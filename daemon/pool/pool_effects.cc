@@ -47,8 +47,7 @@ std::vector<Effect> EffectsOf(Segment& segment,
       list.Pages("pageset batch", now.batch, then.batch);
       list.Pages("pageset high_min", now.high_min, then.high_min);
       list.Pages("pageset high_max", now.high_max, then.high_max);
-      if (now.free_high_threshold != kNil &&
-          then.free_high_threshold != kNil) {
+      if (now.free_high_threshold != kNil && then.free_high_threshold != kNil) {
         list.Pages("pageset free-high threshold", now.free_high_threshold,
                    then.free_high_threshold);
       }

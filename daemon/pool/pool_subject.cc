@@ -5,6 +5,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <chrono>
 #include <fstream>
 #include <set>
 
@@ -16,6 +17,10 @@
 
 namespace memtuned {
 namespace {
+
+double Seconds(std::chrono::duration<double> duration) {
+  return duration.count();
+}
 
 enum class Origin : uint32_t { kDefault = 0, kConfig = 1, kChange = 2 };
 const char* OriginName(uint32_t origin) {
@@ -61,10 +66,10 @@ absl::StatusOr<std::vector<SegmentNode>> SizeNodes(const PoolConfig& config,
     nodes.push_back(sized);
   }
   if (units == 0 || (!config.bytes_per_node && units < with_memory)) {
-    return absl::InvalidArgumentError(absl::StrCat(
-        "pool ", config.name, ": size ", config.bytes, " bytes is too small; ",
-        "allowed from ", kUnit, " bytes for each of ", with_memory,
-        " nodes with memory"));
+    return absl::InvalidArgumentError(
+        absl::StrCat("pool ", config.name, ": size ", config.bytes,
+                     " bytes is too small; ", "allowed from ", kUnit,
+                     " bytes for each of ", with_memory, " nodes with memory"));
   }
   return nodes;
 }
@@ -94,8 +99,8 @@ absl::StatusOr<std::unique_ptr<PoolSubject>> PoolSubject::Create(
   auto nodes = SizeNodes(config, topology);
   if (!nodes.ok()) return nodes.status();
   segment.nodes = *std::move(nodes);
-  segment.populate = config.populate == "lazy" ? PopulateMode::kLazy
-                                               : PopulateMode::kReserve;
+  segment.populate =
+      config.populate == "lazy" ? PopulateMode::kLazy : PopulateMode::kReserve;
   segment.llc_pages_per_cpu = LlcPagesPerCpu();
   segment.tunables = DefaultTunables();
   for (const TunableAssignment& assignment : config.tunables) {
@@ -150,14 +155,23 @@ SubjectVersion PoolSubject::Version() const {
 }
 
 absl::StatusOr<Snapshot> PoolSubject::TakeSnapshot(bool full) {
+  const auto taken = std::chrono::system_clock::now();
+  const auto start = std::chrono::steady_clock::now();
+  using std::chrono::duration;
+  using std::chrono::system_clock;
+  const auto start = std::chrono::steady_clock::now();
+  const duration<double> now = system_clock::now().time_since_epoch();
   Snapshot snapshot = ReadSnapshot(*segment_, full);
+  snapshot.unix_seconds = now.count();
   snapshot.subject = name_;
+  snapshot.unix_seconds = Seconds(taken.time_since_epoch());
   const SubjectVersion version = Version();
   snapshot.generation = version.generation;
   snapshot.etag = version.etag;
   for (ProcessSnapshot& process : snapshot.processes) {
     process.command = CommandOf(process.pid);
   }
+  snapshot.duration_seconds = Seconds(std::chrono::steady_clock::now() - start);
   return snapshot;
 }
 
@@ -180,9 +194,8 @@ std::vector<TunableState> PoolSubject::Tunables() const {
 absl::Status PoolSubject::CheckEtag(const std::string& etag) const {
   const std::string current = Version().etag;
   if (etag.empty() || etag == current) return absl::OkStatus();
-  return absl::AbortedError(absl::StrCat("etag is ", etag,
-                                         ", the subject is at ", current,
-                                         ": read it again"));
+  return absl::AbortedError(absl::StrCat(
+      "etag is ", etag, ", the subject is at ", current, ": read it again"));
 }
 
 ChangeResult PoolSubject::ResultLocked(std::vector<ValueChange> values,
@@ -210,9 +223,8 @@ void PoolSubject::StoreTunablesLocked(const std::vector<ValueChange>& values) {
     only_watermarks &= change.tunable.rfind("watermark.", 0) == 0;
   }
   Store(header.generation, generation);
-  RecalculateLocked(*segment_, only_watermarks
-                                   ? RecalculateTrigger::kWatermark
-                                   : RecalculateTrigger::kTunable);
+  RecalculateLocked(*segment_, only_watermarks ? RecalculateTrigger::kWatermark
+                                               : RecalculateTrigger::kTunable);
   header.tuning_lock.Unlock();
 }
 
@@ -280,13 +292,12 @@ absl::StatusOr<std::vector<uint32_t>> PoolSubject::ZonesOf(
     const ZoneShared& z = m.zones[i];
     const std::string kind = ZoneKindName(z.kind);
     kinds.insert(kind);
-    const bool node_ok =
-        scope.nodes.empty() ||
-        std::count(scope.nodes.begin(), scope.nodes.end(),
-                   static_cast<int>(z.node)) != 0;
-    const bool kind_ok = scope.zones.empty() ||
-                         std::count(scope.zones.begin(), scope.zones.end(),
-                                    kind) != 0;
+    const bool node_ok = scope.nodes.empty() ||
+                         std::count(scope.nodes.begin(), scope.nodes.end(),
+                                    static_cast<int>(z.node)) != 0;
+    const bool kind_ok =
+        scope.zones.empty() ||
+        std::count(scope.zones.begin(), scope.zones.end(), kind) != 0;
     if (node_ok && kind_ok) zones.push_back(i);
   }
   for (const std::string& kind : scope.zones) {

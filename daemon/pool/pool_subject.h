@@ -58,8 +58,7 @@ class PoolSubject : public Subject {
   void DrainZoneLocked(uint32_t zone, const Scope& scope, bool validate_only,
                        ZoneDrain* out) REQUIRES(mutex_);
   ChangeResult ResultLocked(std::vector<ValueChange> values,
-                            std::vector<Effect> effects) const
-      REQUIRES(mutex_);
+                            std::vector<Effect> effects) const REQUIRES(mutex_);
 
   const std::string name_;
   const Topology topology_;

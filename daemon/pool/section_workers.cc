@@ -38,9 +38,9 @@ bool SectionWorkers::Wait() {
     const auto due = start + std::chrono::nanoseconds(1000000000 / rate);
     const auto left = due - std::chrono::steady_clock::now();
     if (left <= std::chrono::nanoseconds(0)) return true;
-    stopping_changed_.WaitFor(
-        mutex_, std::min<std::chrono::nanoseconds>(
-                    left, std::chrono::milliseconds(200)));
+    stopping_changed_.WaitFor(mutex_,
+                              std::min<std::chrono::nanoseconds>(
+                                  left, std::chrono::milliseconds(200)));
   }
 }
 
@@ -48,8 +48,7 @@ void SectionWorkers::Run(uint32_t zone) {
   pthread_setname_np(pthread_self(), "sections");
   ThreadContext thread;
   TakeThreadSlot(*segment_, 0, &thread);
-  const std::string where =
-      absl::StrCat("nodes/", segment_->zone(zone).node());
+  const std::string where = absl::StrCat("nodes/", segment_->zone(zone).node());
   while (Wait()) {
     const auto more = segment_->InitialiseNextSection(zone, thread.owner);
     if (!more.ok()) {
