@@ -1,7 +1,8 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: Apache-2.0
-"""A wrong command line, file or place ends memtuned at once with status 2 and
-a message that names what was wrong; nothing is left behind."""
+"""A wrong command line or configuration ends memtuned at once with status 2, a
+place or machine it cannot use with status 1; the message names what was wrong
+and nothing is left behind."""
 
 import os
 import socket
@@ -12,6 +13,7 @@ import unittest
 
 from harness import Daemon, binary, run
 
+FAILED = 1
 USAGE = 2
 
 
@@ -30,15 +32,16 @@ class BadInputTest(unittest.TestCase):
         return path
 
     def start(self, *flags, runtime=None):
+        if "--metrics-listen" not in flags:
+            flags += ("--metrics-listen", "off")
         return run(binary("memtuned"), "--runtime-dir",
                    runtime or self.runtime, "--state-dir", self.folder.name,
-                   "--metrics-listen", "127.0.0.1:0", *flags, seconds=20,
-                   cwd=self.folder.name)
+                   *flags, seconds=20, cwd=self.folder.name)
 
-    def refused(self, *flags, names, **kwargs):
+    def refused(self, *flags, names, status=USAGE, **kwargs):
         result = self.start(*flags, **kwargs)
         message = result.stdout + result.stderr
-        self.assertEqual(result.returncode, USAGE, message)
+        self.assertEqual(result.returncode, status, message)
         for name in names:
             self.assertIn(name, message)
         self.assertNotIn("terminate called", message)
@@ -49,9 +52,6 @@ class BadInputTest(unittest.TestCase):
         for flags, names in (
                 (("--nope",), ("--nope",)),
                 (("--topology", "mars"), ("mars", "live")),
-                (("--topology", "synthetic:nonsense:x"), ("nonsense",)),
-                (("--topology", "xml:/nonexistent.xml"),
-                 ("/nonexistent.xml",)),
                 (("--metrics-listen", "0.0.0.0:0"), ("0.0.0.0",)),
                 (("--metrics-listen", "[::1]:0"), ("IPv6",)),
                 (("--metrics-listen", "127.0.0.1:99999"), ("99999",)),
@@ -68,7 +68,7 @@ class BadInputTest(unittest.TestCase):
                 ("default=12XB", ("12XB",)),
                 ("default=99999999999999999999GiB", ("99999999999999999999",)),
                 ("Bad/Name=64MiB", ("Bad/Name",)),
-                ("=64MiB", ("=64MiB",)),
+                ("=64MiB", ("pool name",)),
                 ("default=64MiB,policy=fast", ("fast", "memtuned")),
                 ("default=64MiB,pageset.batch_factor=9", ("0.25 to 8",)),
                 ("default=64MiB,populate=perhaps", ("perhaps", "lazy")),
@@ -100,21 +100,29 @@ class BadInputTest(unittest.TestCase):
                 path = self.path("bad.yaml", text)
                 self.refused("--config", path, names=names)
 
+    def test_topologies_that_are_none(self):
+        for topology in ("synthetic:nonsense:x", "synthetic:",
+                         "synthetic:node:100000 pu:100000",
+                         "xml:/nonexistent.xml", "xml:/"):
+            with self.subTest(topology=topology):
+                self.refused("--topology", topology, "--pool",
+                             "default=64MiB", status=FAILED,
+                             names=(topology.partition(":")[2],))
+
     def test_topology_files(self):
         for name, text in (("empty.xml", ""), ("text.xml", "not xml at all"),
                            ("cut.xml", "<?xml version=\"1.0\"?><topology")):
             with self.subTest(name=name):
                 path = self.path(name, text)
                 self.refused("--topology", "xml:" + path, "--pool",
-                             "default=64MiB", names=(name,))
+                             "default=64MiB", names=(name,), status=FAILED)
 
     def test_a_folder_that_is_none(self):
-        missing = os.path.join(self.folder.name, "no", "such", "folder")
         file = self.path("file", "x")
-        for runtime in (missing, file):
+        for runtime in (file, file + "/below", "/proc/memtuned"):
             with self.subTest(runtime=runtime):
                 self.refused("--pool", "default=64MiB", runtime=runtime,
-                             names=(runtime,))
+                             names=(runtime,), status=FAILED)
 
     def test_a_busy_metrics_port(self):
         with socket.socket() as holder:
@@ -122,14 +130,15 @@ class BadInputTest(unittest.TestCase):
             holder.listen()
             port = holder.getsockname()[1]
             self.refused("--pool", "default=64MiB", "--metrics-listen",
-                         f"127.0.0.1:{port}", names=(str(port), "in use"))
+                         f"127.0.0.1:{port}", names=(str(port), "in use"),
+                         status=FAILED)
 
     def test_a_runtime_folder_in_use(self):
         with Daemon(pools=("default=64MiB",)) as first:
             second = self.start("--pool", "default=64MiB",
                                 runtime=first.runtime)
             message = second.stdout + second.stderr
-            self.assertEqual(second.returncode, USAGE, message)
+            self.assertEqual(second.returncode, FAILED, message)
             self.assertIn(first.runtime, message)
             self.assertEqual(first.ctl("zones").returncode, 0)
 
