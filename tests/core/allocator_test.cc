@@ -297,6 +297,57 @@ TEST(AllocatorFramesTest, EveryBlockIsMemoryOfItsOwn) {
   }
 }
 
+// Whatever way a block takes from one thread to another (pageset, depot, zone,
+// offer), the writes of the one are over before those of the next begin. A
+// race here is what ThreadSanitizer looks for.
+TEST(AllocatorFramesTest, ABlocksWritesNeverCrossItsHandover) {
+  TestSegment pool({.node_pages = {4096}, .frames = true});
+  auto ours = pool.MakeAllocator();
+  auto theirs = pool.MakeAllocator();
+  std::atomic<uint32_t> offer{kNil};
+  std::atomic<int> torn{0};
+  const auto work = [&](Allocator& mine, uint8_t stamp) {
+    const auto rounds = static_cast<int>(40000 * RunScale());
+    for (int i = 0; i < rounds; ++i) {
+      Pfn pfns[70];
+      const size_t n = mine.AllocateBulk(0, std::span(pfns, 1 + i % 70));
+      for (size_t k = 0; k < n; ++k) {
+        char* page =
+            pool.segment().frames() + (uint64_t{pfns[k].value} << kPageShift);
+        std::memset(page, stamp, 64);
+        for (int at : {0, 13, 63}) {
+          if (static_cast<uint8_t>(page[at]) != stamp) ++torn;
+        }
+      }
+      if (n > 0 && i % 3 == 0) {
+        mine.Offer(pfns[0], 0);
+        const uint32_t taken = offer.exchange(pfns[0].value);
+        if (taken != kNil && mine.Adopt(Pfn{taken}, 0) == FreeResult::kFreed) {
+          char* page =
+              pool.segment().frames() + (uint64_t{taken} << kPageShift);
+          std::memset(page, stamp, 64);
+          mine.Free(Pfn{taken}, 0);
+        }
+        for (size_t k = 1; k < n; ++k) mine.Free(pfns[k], 0);
+      } else {
+        mine.FreeBulk(0, std::span(pfns, n));
+      }
+    }
+  };
+  std::vector<std::thread> threads;
+  for (uint8_t stamp = 1; stamp <= 4; ++stamp) {
+    threads.emplace_back(
+        [&, stamp] { work(stamp % 2 == 0 ? *ours : *theirs, stamp); });
+  }
+  for (std::thread& thread : threads) thread.join();
+
+  EXPECT_EQ(torn, 0);
+  EXPECT_EQ(ours->FreeAdopted(Pfn{offer.load()}, 0), FreeResult::kFreed);
+  ZoneChecker checker(pool.segment());
+  EXPECT_EQ(checker.Check(), "");
+  EXPECT_EQ(checker.pages().allocated, 0u);
+}
+
 TEST(AllocatorPressureTest, DoesNotDrainPagesetsWhileTheMinMarkHolds) {
   PinnedToOneCpu pinned;
   TestSegment pool(

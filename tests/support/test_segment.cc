@@ -132,8 +132,16 @@ uint64_t NumberFromEnvironment(const char* name, uint64_t otherwise) {
   return text == nullptr ? otherwise : std::strtoull(text, nullptr, 10);
 }
 
+#if defined(__has_feature)
+#if __has_feature(thread_sanitizer) || __has_feature(address_sanitizer)
+#define MEMTUNED_TEST_SANITIZED
+#endif
+#elif defined(__SANITIZE_THREAD__) || defined(__SANITIZE_ADDRESS__)
+#define MEMTUNED_TEST_SANITIZED
+#endif
+
 double RunScale() {
-#if defined(__SANITIZE_THREAD__) || defined(__SANITIZE_ADDRESS__)
+#if defined(MEMTUNED_TEST_SANITIZED)
   return 0.05;
 #elif !defined(NDEBUG)
   return 0.2;

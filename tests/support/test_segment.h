@@ -73,7 +73,8 @@ class PinnedToOneCpu {
 // A whole number from the environment, for runs longer than usual.
 uint64_t NumberFromEnvironment(const char* name, uint64_t otherwise);
 
-// 1 without a sanitizer or optimisation off, less with: scales run lengths.
+// 1 in release builds, less in debug builds and under sanitizers: scales the
+// length of runs.
 double RunScale();
 
 }  // namespace memtuned
