@@ -111,16 +111,23 @@ void TestSegment::DrainEverything() {
   }
 }
 
-PinnedToOneCpu::PinnedToOneCpu() {
+PinnedToOneCpu::PinnedToOneCpu(int nth) {
   CHECK(sched_getaffinity(0, sizeof(before_), &before_) == 0);
+  int left = nth % CPU_COUNT(&before_);
   cpu_set_t one;
   CPU_ZERO(&one);
   for (int cpu = 0; cpu < CPU_SETSIZE; ++cpu) {
-    if (!CPU_ISSET(cpu, &before_)) continue;
+    if (!CPU_ISSET(cpu, &before_) || left-- > 0) continue;
     CPU_SET(cpu, &one);
     break;
   }
   CHECK(sched_setaffinity(0, sizeof(one), &one) == 0);
+}
+
+int PinnedToOneCpu::UsableCpus() {
+  cpu_set_t cpus;
+  CHECK(sched_getaffinity(0, sizeof(cpus), &cpus) == 0);
+  return CPU_COUNT(&cpus);
 }
 
 PinnedToOneCpu::~PinnedToOneCpu() {

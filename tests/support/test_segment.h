@@ -61,10 +61,13 @@ class TestSegment {
 // Keeps the calling thread on one CPU while it lives.
 class PinnedToOneCpu {
  public:
-  PinnedToOneCpu();
+  // `nth` of the CPUs it may use, modulo their number.
+  explicit PinnedToOneCpu(int nth = 0);
   ~PinnedToOneCpu();
   PinnedToOneCpu(const PinnedToOneCpu&) = delete;
   PinnedToOneCpu& operator=(const PinnedToOneCpu&) = delete;
+
+  static int UsableCpus();
 
  private:
   cpu_set_t before_;

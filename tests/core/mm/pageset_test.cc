@@ -155,6 +155,37 @@ TEST(PagesetTest, ShrinksOnTheNextFreeWhenLimitsShrank) {
   ExpectSound(run);
 }
 
+// One CPU allocates what another one frees: the worst case of every era. The
+// depot carries the batches back without the zone lock.
+TEST(ProducerConsumerTest, TakesHardlyAnyHoldsWithTheDepot) {
+  if (PinnedToOneCpu::UsableCpus() < 2) GTEST_SKIP() << "needs two CPUs";
+  const auto holds = [](const Era& era, uint64_t depot_pages) {
+    TestSegment pool({.node_pages = {8 * kPagesPerSection}});
+    auto allocator = pool.MakeAllocator();
+    ZoneShared& zone = pool.zone().shared();
+    pool.Publish(era.limits);
+    Store(zone.depot_max_pages, depot_pages);
+    std::vector<Pfn> blocks(1000);
+    const uint64_t before = LoadRelaxed(zone.lock_counters.acquisitions);
+    for (int round = 0; round < 100; ++round) {
+      {
+        PinnedToOneCpu producer(0);
+        for (Pfn& pfn : blocks) pfn = allocator->Allocate(0);
+      }
+      PinnedToOneCpu consumer(1);
+      for (Pfn pfn : blocks) allocator->Free(pfn, 0);
+    }
+    EXPECT_EQ(ZoneChecker(pool.segment()).Check(), "");
+    return LoadRelaxed(zone.lock_counters.acquisitions) - before;
+  };
+
+  const uint64_t ours = holds(Memtuned(), 8192);
+
+  // What is under way at once: one burst, and what pagesets may keep.
+  EXPECT_LE(ours, 100u);
+  EXPECT_LT(20 * ours, holds(Fixed63378(), 0));
+}
+
 class DepotTest : public testing::Test {
  protected:
   DepotTest() : run_(Memtuned(), true) {
