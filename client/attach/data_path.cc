@@ -34,23 +34,21 @@ inline void* AddressOf(const memtuned_pool* pool, Pfn pfn) {
   return pool->frames + (uint64_t{pfn.value} << memtuned::kPageShift);
 }
 
+// The core's results and the interface's statuses are the same numbers, so
+// that memtuned_free ends in a jump.
+constexpr bool Same(FreeResult result, memtuned_status status) {
+  return static_cast<uint32_t>(result) == static_cast<uint32_t>(status);
+}
+static_assert(Same(FreeResult::kFreed, MEMTUNED_OK));
+static_assert(Same(FreeResult::kNotAllocated, MEMTUNED_NOT_ALLOCATED));
+static_assert(Same(FreeResult::kWrongOrder, MEMTUNED_WRONG_ORDER));
+static_assert(Same(FreeResult::kForeign, MEMTUNED_FOREIGN));
+static_assert(Same(FreeResult::kOutOfRange, MEMTUNED_OUT_OF_RANGE));
+static_assert(Same(FreeResult::kNotAttached, MEMTUNED_NOT_ATTACHED));
+static_assert(memtuned::kNumFreeResults == 6);
+
 inline memtuned_status StatusOf(FreeResult result) {
-  if (MEMTUNED_LIKELY(result == FreeResult::kFreed)) return MEMTUNED_OK;
-  switch (result) {
-    case FreeResult::kNotAllocated:
-      return MEMTUNED_NOT_ALLOCATED;
-    case FreeResult::kWrongOrder:
-      return MEMTUNED_WRONG_ORDER;
-    case FreeResult::kForeign:
-      return MEMTUNED_FOREIGN;
-    case FreeResult::kNotAttached:
-      return MEMTUNED_NOT_ATTACHED;
-    case FreeResult::kOutOfRange:
-    case FreeResult::kFreed:
-    case FreeResult::kCount:
-      break;
-  }
-  return MEMTUNED_OUT_OF_RANGE;
+  return static_cast<memtuned_status>(result);
 }
 
 }  // namespace

@@ -51,15 +51,16 @@ extern "C" {
 /* Numbers never change; new ones are added at the end. */
 typedef enum memtuned_status {
   MEMTUNED_OK = 0,
-  /* An argument out of its range; error.message names it. */
-  MEMTUNED_INVALID_ARGUMENT = 1,
 
   /* Freeing and passing on. Refused, counted by the pool, nothing changed. */
-  MEMTUNED_NOT_ALLOCATED = 2, /* double or wild free; no offer to adopt */
-  MEMTUNED_WRONG_ORDER = 3,   /* a block, but of another order */
-  MEMTUNED_FOREIGN = 4,       /* another process's, not offered to this one */
-  MEMTUNED_OUT_OF_RANGE = 5,  /* not in the pool, or not aligned */
-  MEMTUNED_NOT_ATTACHED = 6,  /* this is a forked child of who attached */
+  MEMTUNED_NOT_ALLOCATED = 1, /* double or wild free; no offer to adopt */
+  MEMTUNED_WRONG_ORDER = 2,   /* a block, but of another order */
+  MEMTUNED_FOREIGN = 3,       /* another process's, not offered to this one */
+  MEMTUNED_OUT_OF_RANGE = 4,  /* not in the pool, or not aligned */
+  MEMTUNED_NOT_ATTACHED = 5,  /* this is a forked child of who attached */
+
+  /* An argument out of its range; error.message names it. */
+  MEMTUNED_INVALID_ARGUMENT = 6,
 
   /* Attaching. */
   MEMTUNED_UNAVAILABLE = 7, /* no socket, nobody listens, or shutting down */
