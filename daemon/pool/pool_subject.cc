@@ -157,12 +157,7 @@ SubjectVersion PoolSubject::Version() const {
 absl::StatusOr<Snapshot> PoolSubject::TakeSnapshot(bool full) {
   const auto taken = std::chrono::system_clock::now();
   const auto start = std::chrono::steady_clock::now();
-  using std::chrono::duration;
-  using std::chrono::system_clock;
-  const auto start = std::chrono::steady_clock::now();
-  const duration<double> now = system_clock::now().time_since_epoch();
   Snapshot snapshot = ReadSnapshot(*segment_, full);
-  snapshot.unix_seconds = now.count();
   snapshot.subject = name_;
   snapshot.unix_seconds = Seconds(taken.time_since_epoch());
   const SubjectVersion version = Version();
