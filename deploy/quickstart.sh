@@ -145,7 +145,7 @@ load() {
   name=$dir/$phase.$(tr ' ' - <<<"$*")
   fresh_stats "$name.before"
   "$bin/memtune-load" --socket "$dir/run/pools/default.sock" \
-    --processes 1 --threads 2 --seconds 2 -o json "$@" >"$name.load" \
+    --processes 1 --threads 1 --seconds 2 -o json "$@" >"$name.load" \
     2>"$name.progress" || {
     cat "$name.progress" >&2
     return 1
@@ -170,11 +170,12 @@ wait_until_initialised() {
   for _ in $(seq 300); do
     done=$(ctl stats -o json memtuned_pool_initialised_bytes |
       jq '.snapshot.stats[0].value')
-    printf '\r  initialised %5d of %d MiB' $((done >> 20)) $((whole >> 20))
+    [ ! -t 1 ] ||
+      printf '\r  initialised %5d of %d MiB' $((done >> 20)) $((whole >> 20))
     [ "$done" -eq "$whole" ] && break
     sleep 0.5
   done
-  printf '\n'
+  printf '\r  initialised %5d of %d MiB\n' $((done >> 20)) $((whole >> 20))
   [ "$done" -eq "$whole" ]
 }
 

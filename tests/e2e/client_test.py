@@ -63,7 +63,7 @@ class ClientTest(unittest.TestCase):
 
         self.assertEqual(change.reason, "python client")
         self.assertEqual(change.values[0].after.real, 2)
-        self.assertTrue(any(effect.what == "batch" and
+        self.assertTrue(any(effect.what == "pageset batch" and
                             effect.after > effect.before
                             for effect in change.effects))
         self.assertEqual(self.tunable("pageset.batch_factor").value.real, 2)
