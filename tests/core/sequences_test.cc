@@ -48,6 +48,11 @@ struct Shared {
   std::atomic<uint32_t> holder[];          // by page, 0: nobody
 };
 
+struct Block {
+  Pfn pfn;
+  int order;
+};
+
 class Sequences : public testing::Test {
  protected:
   // Two nodes, the second one ending within a page block; most of the first
@@ -63,14 +68,13 @@ class Sequences : public testing::Test {
   }
   ~Sequences() override { munmap(shared_, bytes_); }
 
+  void ExpectSoundAtRest(const std::vector<ProcessOwner>& owners,
+                         const Allocator& holder);
+  void GiveBackTheRest(Allocator& holder, const std::vector<Block>& anvils);
+
   TestSegment pool_;
   Shared* shared_ = nullptr;
   size_t bytes_ = 0;
-};
-
-struct Block {
-  Pfn pfn;
-  int order;
 };
 
 // One thread's sequence.
@@ -313,6 +317,47 @@ void PlayProcess(Segment& segment, ProcessOwner owner, int number,
   _exit(0);
 }
 
+// Blocks in use while every process rests: whose they are, and how many.
+void Sequences::ExpectSoundAtRest(const std::vector<ProcessOwner>& owners,
+                                  const Allocator& holder) {
+  ZoneChecker checker(pool_.segment());
+  EXPECT_EQ(checker.Check(), "");
+  uint64_t offered = 0;
+  for (const std::atomic<uint64_t>& mail : shared_->mail) {
+    if (mail != 0) offered += uint64_t{1} << (mail >> 32 & 15);
+  }
+  EXPECT_EQ(checker.pages().offered, offered);
+  uint64_t held = 0;
+  for (size_t i = 0; i < owners.size(); ++i) {
+    held += shared_->held[i];
+    const auto found = checker.pages().of_owner.find(owners[i]);
+    const uint64_t pages =
+        found == checker.pages().of_owner.end() ? 0 : found->second;
+    EXPECT_EQ(HeldPages(pool_.segment(), owners[i]), pages) << i;
+  }
+  EXPECT_EQ(checker.pages().allocated,
+            held + HeldPages(pool_.segment(), holder.owner()));
+}
+
+void Sequences::GiveBackTheRest(Allocator& holder,
+                                const std::vector<Block>& anvils) {
+  // What lies in mailboxes belongs to its offerer: anybody may adopt it.
+  for (const std::atomic<uint64_t>& mail : shared_->mail) {
+    if (mail == 0) continue;
+    EXPECT_EQ(holder.FreeAdopted(Pfn{static_cast<uint32_t>(mail)},
+                                 static_cast<int>(mail >> 32 & 15)),
+              FreeResult::kFreed);
+  }
+  for (const Block& anvil : anvils) {
+    EXPECT_EQ(holder.Free(anvil.pfn, anvil.order), FreeResult::kFreed);
+  }
+  pool_.DrainEverything();
+  EXPECT_EQ(ZoneChecker(pool_.segment()).Check(), "");
+  for (Zone& zone : pool_.segment().zones()) {
+    EXPECT_EQ(zone.FreePages(), LoadRelaxed(zone.shared().managed_pages));
+  }
+}
+
 TEST_F(Sequences, LeaveEveryPageInExactlyOnePlace) {
   const uint64_t all =
       NumberFromEnvironment("MEMTUNED_SEQUENCE_OPERATIONS",
@@ -338,24 +383,7 @@ TEST_F(Sequences, LeaveEveryPageInExactlyOnePlace) {
 
   PlayProcess(pool_.segment(), owners[0], 0, *shared_, each, anvils, [&] {
     while (shared_->at_rest < kProcesses) usleep(1000);
-    ZoneChecker checker(pool_.segment());
-    EXPECT_EQ(checker.Check(), "");
-    uint64_t offered = 0;
-    for (const std::atomic<uint64_t>& mail : shared_->mail) {
-      if (mail != 0) offered += uint64_t{1} << (mail >> 32 & 15);
-    }
-    EXPECT_EQ(checker.pages().offered, offered);
-    uint64_t held = 0;
-    for (int i = 0; i < kProcesses; ++i) {
-      held += shared_->held[i];
-      const ProcessOwner owner = owners[static_cast<size_t>(i)];
-      const auto found = checker.pages().of_owner.find(owner);
-      const uint64_t pages =
-          found == checker.pages().of_owner.end() ? 0 : found->second;
-      EXPECT_EQ(HeldPages(pool_.segment(), owner), pages) << i;
-    }
-    EXPECT_EQ(checker.pages().allocated,
-              held + HeldPages(pool_.segment(), holder->owner()));
+    ExpectSoundAtRest(owners, *holder);
     shared_->go_on = true;
   });
   for (pid_t child : children) {
@@ -379,21 +407,7 @@ TEST_F(Sequences, LeaveEveryPageInExactlyOnePlace) {
               static_cast<unsigned long>(
                   LoadRelaxed(pool_.segment().header().sections_initialised)));
 
-  // What lies in mailboxes belongs to its offerer: anybody may adopt it.
-  for (const std::atomic<uint64_t>& mail : shared_->mail) {
-    if (mail == 0) continue;
-    EXPECT_EQ(holder->FreeAdopted(Pfn{static_cast<uint32_t>(mail)},
-                                  static_cast<int>(mail >> 32 & 15)),
-              FreeResult::kFreed);
-  }
-  for (const Block& anvil : anvils) {
-    EXPECT_EQ(holder->Free(anvil.pfn, anvil.order), FreeResult::kFreed);
-  }
-  pool_.DrainEverything();
-  EXPECT_EQ(ZoneChecker(pool_.segment()).Check(), "");
-  for (Zone& zone : pool_.segment().zones()) {
-    EXPECT_EQ(zone.FreePages(), LoadRelaxed(zone.shared().managed_pages));
-  }
+  GiveBackTheRest(*holder, anvils);
 }
 
 }  // namespace
