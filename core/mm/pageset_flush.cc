@@ -118,6 +118,7 @@ void Pageset::FlushLocked(int first_list, const FlushDecision& decision) {
   const uint64_t pages = ours ? FlushOursLocked(first_list, decision)
                               : FlushEraLocked(first_list, decision.pages,
                                                decision.pages_per_hold);
+  if (pages == 0) return;  // all of it parked in the depot, which counts it
   Bump(p_->flushes[cause]);
   Bump(p_->flushed_pages[cause], pages);
 }
