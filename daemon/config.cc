@@ -222,6 +222,7 @@ absl::Status Complete(Config& config) {
         "default=1GiB, or the key pool in the file");
   }
   for (PoolConfig& pool : config.pools) {
+    pool.sys_root = config.sys_root;
     pool.socket_path =
         absl::StrCat(config.runtime_dir, "/pools/", pool.name, ".sock");
     const absl::Status status = CheckSocketPath(pool.socket_path);

@@ -34,6 +34,9 @@ struct PoolConfig {
   // Permissions of the socket, 0 to 0777. Whoever may write to it may attach.
   int socket_mode = 0660;
 
+  // Where the live machine's sysfs is: its online CPUs are followed.
+  std::string sys_root = "/sys";
+
   // Values to start with, checked against core/tunables.h; the rest are at
   // their defaults. Their origin is "config".
   std::vector<TunableAssignment> tunables;

@@ -88,6 +88,7 @@ PoolSubject::PoolSubject(const PoolConfig& config, const Topology& topology)
 
 PoolSubject::~PoolSubject() {
   attach_.reset();
+  cpus_.reset();
   workers_.reset();
 }
 
@@ -128,6 +129,8 @@ absl::StatusOr<std::unique_ptr<PoolSubject>> PoolSubject::Create(
   }
   if (topology.source == TopologySource::kLive) {
     BindFrames(*pool->segment_);
+    pool->cpus_ = std::make_unique<CpuWatch>(
+        pool->segment_.get(), config.sys_root + "/devices/system/cpu/online");
   }
   auto attach = AttachServer::Start(pool->segment_.get(), config.socket_path,
                                     config.socket_mode, config.name);

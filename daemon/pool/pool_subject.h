@@ -12,6 +12,7 @@
 #include "core/recalculate.h"
 #include "core/segment.h"
 #include "daemon/pool/attach_server.h"
+#include "daemon/pool/cpu_watch.h"
 #include "daemon/pool/pool_config.h"
 #include "daemon/pool/section_workers.h"
 #include "daemon/subject.h"
@@ -66,6 +67,7 @@ class PoolSubject : public Subject {
   mutable Mutex mutex_;
   ThreadContext thread_ GUARDED_BY(mutex_);  // for drains and changes
   std::unique_ptr<SectionWorkers> workers_;
+  std::unique_ptr<CpuWatch> cpus_;  // live machine only
   std::unique_ptr<AttachServer> attach_;
 };
 
