@@ -23,7 +23,9 @@ class PoolSubjectTest : public testing::Test {
     EXPECT_TRUE(Eventually([&] { return (*pool)->segment().Initialised(); }));
     return *std::move(pool);
   }
-  std::unique_ptr<PoolSubject> Make() { return Make(SmallPool(dir_, kGiB)); }
+  std::unique_ptr<PoolSubject> Make() {
+    return Make(SmallPool(dir_, 4 * kGiB));
+  }
 
   // One pageset filled by this thread: `blocks` allocated and freed again.
   static void Use(PoolSubject& pool, int blocks) {
@@ -47,10 +49,10 @@ TEST_F(PoolSubjectTest, SpreadsItsSizeOverTheNodes) {
 
   ASSERT_TRUE(snapshot.ok());
   ASSERT_EQ(snapshot->zones.size(), 2u);
-  EXPECT_EQ(snapshot->size_bytes, kGiB);
-  EXPECT_EQ(snapshot->zones[0].present_pages, kGiB / 2 / 4096);
+  EXPECT_EQ(snapshot->size_bytes, 4 * kGiB);
+  EXPECT_EQ(snapshot->zones[0].present_pages, 2 * kGiB / 4096);
   EXPECT_EQ(snapshot->zones[1].node, 1);
-  EXPECT_EQ(snapshot->zones[1].cpus, 2);
+  EXPECT_EQ(snapshot->zones[1].cpus, 4) << "a pageset for every CPU";
 }
 
 TEST_F(PoolSubjectTest, RefusesASizeThatGivesANodeNothing) {
