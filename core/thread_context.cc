@@ -13,7 +13,11 @@
 
 namespace memtuned {
 
+#ifdef MEMTUNED_VIRTUAL
+LastUsed fiber_last_used[env::kMaxVirtualCpus];
+#else
 constinit thread_local LastUsed tls_last_used;
+#endif
 
 // Registries that still live: a thread that ends after its pool was left must
 // not touch it, and a forked child disowns them all.
@@ -65,7 +69,7 @@ struct ThreadContexts {
   std::vector<Entry> entries;
 
   ~ThreadContexts() {
-    tls_last_used = LastUsed{};
+    LastUsedHere() = LastUsed{};
     tls_ended = true;
     LivingRegistries& living = LivingRegistries::Get();
     MutexLock lock(living.mutex);
@@ -92,8 +96,8 @@ ThreadRegistry::~ThreadRegistry() {
     MutexLock lock(living.mutex);
     living.by_id.erase(id_.load(std::memory_order_relaxed));
   }
-  if (tls_last_used.registry == id_.load(std::memory_order_relaxed)) {
-    tls_last_used = LastUsed{};
+  if (LastUsedHere().registry == id_.load(std::memory_order_relaxed)) {
+    LastUsedHere() = LastUsed{};
   }
   if (owned()) ReleaseThreadSlotsOf(segment_, process_);
 }
@@ -132,7 +136,6 @@ ThreadContext& ThreadRegistry::Current() {
 }
 
 void ThreadRegistry::Refresh() {
-#ifndef MEMTUNED_VIRTUAL
   ThreadContext& context = Current();
   const uint32_t number = env::CurrentCpuOrNone();
   if (context.slot == nullptr || number > kMaxCpuNumber) return;
@@ -149,8 +152,7 @@ void ThreadRegistry::Refresh() {
   last.node = LoadRelaxed(cpu.node);
   last.slot = context.slot;
   last.context = &context;
-  tls_last_used = last;
-#endif
+  LastUsedHere() = last;
 }
 
 }  // namespace memtuned

@@ -27,8 +27,14 @@ struct LastUsed {
   ThreadSlot* slot = nullptr;
   ThreadContext* context = nullptr;
 };
+#ifdef MEMTUNED_VIRTUAL
+extern LastUsed fiber_last_used[env::kMaxVirtualCpus];
+inline LastUsed& LastUsedHere() { return fiber_last_used[env::CurrentFiber()]; }
+#else
 extern constinit thread_local LastUsed tls_last_used
     __attribute__((tls_model("initial-exec")));
+inline LastUsed& LastUsedHere() { return tls_last_used; }
+#endif
 
 // All threads' contexts of one Allocator.
 //
@@ -48,18 +54,14 @@ class ThreadRegistry {
   // What is known of this thread on this CPU; nullptr when Refresh() must be
   // called first: on the fast path no call may stand before the tail.
   const LastUsed* IfCurrent() const {
-#ifdef MEMTUNED_VIRTUAL
-    return nullptr;
-#else
-    const LastUsed& last = tls_last_used;
+    const LastUsed& last = LastUsedHere();
     return MEMTUNED_LIKELY(last.registry ==
                                id_.load(std::memory_order_relaxed) &&
                            last.cpu == env::CurrentCpuOrNone())
                ? &last
                : nullptr;
-#endif
   }
-  // Brings tls_last_used up to date with the CPU.
+  // Brings LastUsedHere() up to date with the CPU.
   void Refresh();
 
   // False in a forked child.

@@ -25,6 +25,7 @@
 //   void LockEdge(const void*) before a lock in shared memory is tried and
 //                              before it is released
 //   void SharedStore()         before and after each store to shared memory
+//   void SharedLoad()         before each load that synchronises (Load)
 //   void Charge(Cost)          work of a kind was done (virtual time)
 
 #endif  // MEMTUNED_CORE_BASE_ENV_H_

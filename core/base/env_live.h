@@ -38,6 +38,7 @@ void SpinPause(int round);
 
 inline void LockEdge(const void*) {}
 inline void SharedStore() {}
+inline void SharedLoad() {}
 inline void Charge(Cost) {}
 
 }  // namespace memtuned::env

@@ -28,6 +28,7 @@ inline void Store(std::atomic<T>& where, T value) {
 
 template <typename T>
 inline T Load(const std::atomic<T>& where) {
+  env::SharedLoad();
   return where.load(std::memory_order_acquire);
 }
 

@@ -1,0 +1,168 @@
+// SPDX-License-Identifier: Apache-2.0
+// Env on a machine that does not exist: one OS thread, one fiber per body,
+// virtual CPUs and clocks. The core's sources run on it unchanged, so that
+// hundreds of CPUs fit a small box, a run is repeated to the last store, and
+// every schedule of a few CPUs can be tried. core/base/README.md, "Env", says
+// what it can and cannot show. For tests. Floor 0.
+#ifndef MEMTUNED_CORE_BASE_ENV_VIRTUAL_H_
+#define MEMTUNED_CORE_BASE_ENV_VIRTUAL_H_
+
+#include <cstddef>
+#include <cstdint>
+#include <deque>
+#include <functional>
+#include <queue>
+#include <random>
+#include <span>
+#include <unordered_map>
+#include <vector>
+
+#include "core/base/env_cost.h"
+
+namespace memtuned::env {
+
+// Fibers, and CPUs, of one machine. An Allocator keeps a context a fiber, so
+// this times 120 bytes is what each Allocator costs here.
+inline constexpr uint32_t kMaxVirtualCpus = 1024;
+inline constexpr uint32_t kNoCpu = ~0u;
+
+// The seam (env.h). Outside of a run all code is fiber 0 on CPU 0 and the
+// hooks do nothing.
+uint32_t CurrentFiber();
+uint32_t CurrentCpu();
+inline uint32_t CurrentCpuOrNone() { return CurrentCpu(); }
+uint64_t NowNs();
+void SpinPause(int round);
+void LockEdge(const void* lock);
+void SharedStore();
+void SharedLoad();
+void Charge(Cost cost);
+
+// A point at which an explored run may go on with another fiber.
+struct Choice {
+  uint64_t step;  // counts the points of this run, from 0
+  uint32_t current;
+  bool current_ready;  // false: it waits or is done, so another one must run
+  std::span<const uint32_t> ready;  // at least two, ascending
+};
+
+struct MachineOptions {
+  uint64_t seed = 1;  // start times and charges of a timed run
+  // Empty: a timed run. Else an explored run: returns one of choice.ready.
+  std::function<uint32_t(const Choice&)> choose = {};
+};
+
+// Runs bodies as fibers that take turns on the calling thread.
+//
+// Timed: the fiber with the smallest clock runs; fibers change at lock edges
+// only. Clocks advance by what locks and Charge cost; who waits for a lock is
+// parked and goes on behind the clock of whoever passes the lock next.
+// Explored: fibers may change at every lock edge, shared store and shared
+// load, as `choose` says; a fiber that spins is not ready before another one
+// has made a step.
+//
+// Invariants: one run at a time in the process; a run is a function of bodies,
+// memory, seed and choices, not of the real machine.
+// Thread safety: one thread.
+class VirtualMachine {
+ public:
+  enum class Outcome {
+    kFinished,
+    // Nobody can go on, or kMostSteps were made. The fibers are abandoned
+    // where they stand: what lies on their stacks is not destroyed.
+    kStuck,
+  };
+  static constexpr uint64_t kMostSteps = 50'000'000;
+
+  // False under sanitizers, which do not know of the stacks.
+  static bool Supported();
+
+  // REQUIRES: cpus 1..kMaxVirtualCpus.
+  explicit VirtualMachine(uint32_t cpus, MachineOptions options = {});
+  ~VirtualMachine();
+  VirtualMachine(const VirtualMachine&) = delete;
+  VirtualMachine& operator=(const VirtualMachine&) = delete;
+
+  // Fiber i runs bodies[i] on CPU i modulo cpus: more bodies than CPUs are
+  // threads that preempt each other.
+  // REQUIRES: Supported(); at most kMaxVirtualCpus bodies.
+  Outcome Run(const std::vector<std::function<void()>>& bodies);
+
+  // Of the last run. The digest covers each change of fibers and its time.
+  uint64_t digest() const { return digest_; }
+  uint64_t steps() const { return step_; }
+  uint64_t switches() const { return switches_; }
+  // The latest clock of any fiber.
+  uint64_t end_ns() const { return end_ns_; }
+
+ private:
+  friend struct Hooks;
+
+  enum class State : uint8_t { kReady, kSpinning, kParked, kDone };
+  struct Fiber {
+    void* context = nullptr;  // of the fiber while another one runs
+    const std::function<void()>* body = nullptr;
+    uint64_t clock_ns = 0;
+    const void* last_edge = nullptr;
+    State state = State::kReady;
+  };
+  struct LockTraffic {
+    uint32_t last_fiber = ~0u;
+    std::deque<uint32_t> parked;  // fibers, first come first
+  };
+  struct Turn {
+    uint64_t clock_ns;
+    uint32_t fiber;
+    bool operator>(const Turn& other) const {
+      return clock_ns != other.clock_ns ? clock_ns > other.clock_ns
+                                        : fiber > other.fiber;
+    }
+  };
+
+  static void EnterFiber();
+  void PrepareFiber(uint32_t number);
+  bool explores() const { return static_cast<bool>(options_.choose); }
+  Fiber& current() { return fibers_[current_]; }
+
+  void OnEdge(const void* lock);
+  void OnAccess();
+  void OnSpin();
+  void OnCharge(Cost cost);
+  void OnDone();
+
+  void StepExplored();
+  void LeaveExplored();  // the current fiber waits or is done
+  uint32_t NextExplored(bool current_ready);
+  void WakeSpinners();
+
+  void QueueTurn(uint32_t fiber);
+  void YieldTimed();
+  void LeaveTimed();
+  bool WakeEverybody();
+  void WakeFirst(LockTraffic& traffic);
+
+  void SwitchTo(uint32_t fiber);
+  void BackToCaller(Outcome outcome);
+
+  const uint32_t cpus_;
+  const MachineOptions options_;
+  std::vector<char*> stacks_;
+  std::vector<Fiber> fibers_;
+  std::vector<uint32_t> ready_;
+  std::priority_queue<Turn, std::vector<Turn>, std::greater<Turn>> turns_;
+  std::unordered_map<const void*, LockTraffic> locks_;
+  std::minstd_rand random_;
+  void* caller_ = nullptr;
+  Outcome outcome_ = Outcome::kFinished;
+  uint32_t current_ = 0;
+  uint32_t spinning_ = 0;
+  uint64_t step_ = 0;
+  uint64_t step_of_rescue_ = 0;
+  uint64_t switches_ = 0;
+  uint64_t digest_ = 0;
+  uint64_t end_ns_ = 0;
+};
+
+}  // namespace memtuned::env
+
+#endif  // MEMTUNED_CORE_BASE_ENV_VIRTUAL_H_
