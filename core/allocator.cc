@@ -75,7 +75,10 @@ __attribute__((noinline)) Pfn Allocator::AllocateSlow(int order,
     if (pfn.value == kNil) {
       pfn = TryZones(order, type, thread, copy, /*min_mark=*/true);
     }
-    if (pfn.value == kNil && FetchHeld(copy, thread)) {
+    for (bool fetched = true; pfn.value == kNil && fetched;) {
+      fetched = FetchHeld(copy, thread);
+      // Also when nothing was left to fetch: others that fetched first may
+      // have brought more into the zone than they needed.
       pfn = TryZones(order, type, thread, copy, /*min_mark=*/true);
     }
     if (pfn.value != kNil) {
@@ -144,9 +147,9 @@ Pfn Allocator::TryZones(int order, PageType type, ThreadContext& thread,
     }
     if (preferred == nullptr) preferred = &zone;
     const ZoneShared& z = zone.shared();
-    const uint64_t mark =
-        LoadRelaxed(min_mark ? z.watermark_min : z.watermark_low) +
-        LoadRelaxed(z.watermark_boost);
+    const Mark mark(LoadRelaxed(min_mark ? z.watermark_min : z.watermark_low) +
+                        LoadRelaxed(z.watermark_boost),
+                    /*is_last_attempt=*/min_mark);
     const Pfn pfn =
         TakeFromZone(zone, LoadRelaxed(cpu.cpu), order, type, mark, thread);
     if (pfn.value == kNil) continue;
@@ -157,7 +160,7 @@ Pfn Allocator::TryZones(int order, PageType type, ThreadContext& thread,
 }
 
 Pfn Allocator::TakeFromZone(Zone& zone, uint32_t cpu, int order, PageType type,
-                            uint64_t mark, ThreadContext& thread) noexcept {
+                            Mark mark, ThreadContext& thread) noexcept {
   PagesetShared& shared =
       mapping_.pagesets[size_t{zone.shared().number} * mapping_.nr_cpus + cpu];
   Pageset pageset(mapping_, zone, shared, thread);
@@ -177,7 +180,7 @@ Pfn Allocator::TakeFromZone(Zone& zone, uint32_t cpu, int order, PageType type,
 }
 
 Pfn Allocator::TakeDirect(Zone& zone, PagesetShared& pageset, int order,
-                          PageType type, uint64_t mark,
+                          PageType type, Mark mark,
                           ThreadContext& thread) noexcept {
   if (!zone.Above(order, mark)) return Pfn{kNil};
   zone.Lock(thread.owner);

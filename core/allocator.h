@@ -78,9 +78,9 @@ class Allocator {
   Pfn TryZones(int order, PageType type, ThreadContext& thread,
                const MemsCopy& copy, bool min_mark) noexcept;
   Pfn TakeFromZone(Zone& zone, uint32_t cpu, int order, PageType type,
-                   uint64_t mark, ThreadContext& thread) noexcept;
+                   Mark mark, ThreadContext& thread) noexcept;
   Pfn TakeDirect(Zone& zone, PagesetShared& pageset, int order, PageType type,
-                 uint64_t mark, ThreadContext& thread) noexcept;
+                 Mark mark, ThreadContext& thread) noexcept;
   uint32_t ZonelistStart(const MemsCopy& copy, const CpuEntry& cpu,
                          ThreadContext& thread) noexcept;
   // Brings one more section of an allowed zone into being.

@@ -56,8 +56,8 @@ ZoneConditions Pageset::Conditions() const {
                         (flags & kZoneBelowHigh) != 0};
 }
 
-Pageset::Take Pageset::TakeBlocks(int order, PageType type, uint64_t mark_pages,
-                                  Pfn* out, uint32_t want, uint32_t* taken) {
+Pageset::Take Pageset::TakeBlocks(int order, PageType type, Mark mark, Pfn* out,
+                                  uint32_t want, uint32_t* taken) {
   *taken = 0;
   const int slot = OrderSlot(order);
   if (slot < 0 || !PolicyCaches(zone_->LimitsNow().policy, order)) {
@@ -81,7 +81,7 @@ Pageset::Take Pageset::TakeBlocks(int order, PageType type, uint64_t mark_pages,
     if (TopCount(LoadRelaxed(p_->top[l])) == 0 && !RotateInLocked(list) &&
         !LoadFromDepotLocked(list)) {
       bool below = false;
-      if (!RefillLocked(list, mark_pages, &below)) {
+      if (!RefillLocked(list, mark, &below)) {
         result = below ? Take::kBelowMark : Take::kEmpty;
         break;
       }
@@ -150,10 +150,10 @@ bool Pageset::LoadFromDepotLocked(int list) {
   return true;
 }
 
-bool Pageset::RefillLocked(int list, uint64_t mark_pages, bool* below) {
+bool Pageset::RefillLocked(int list, Mark mark, bool* below) {
   const int order = ListOrder(list);
   ZoneShared& z = zone_->shared();
-  if (!zone_->Above(order, mark_pages)) {
+  if (!zone_->Above(order, mark)) {
     *below = true;
     return false;
   }

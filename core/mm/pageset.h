@@ -119,8 +119,8 @@ class Pageset {
   // and zone when empty.
   // Takes: the guard by trylock, then the zone lock on refill.
   // Returns: kTaken with *taken >= 1, or why not.
-  Take TakeBlocks(int order, PageType type, uint64_t mark_pages, Pfn* out,
-                  uint32_t want, uint32_t* taken) EXCLUDES(p_->guard);
+  Take TakeBlocks(int order, PageType type, Mark mark, Pfn* out, uint32_t want,
+                  uint32_t* taken) EXCLUDES(p_->guard);
 
   enum class Give { kGiven, kMissed, kRefused, kNotCached, kNoChunk };
   // Takes a block of `owner` back. `word` is the page's word as the caller
@@ -156,8 +156,7 @@ class Pageset {
   bool RotateInLocked(int list) REQUIRES(p_->guard);
   bool LoadFromDepotLocked(int list) REQUIRES(p_->guard);
   // Returns: false when nothing came; *below: because of the watermark.
-  bool RefillLocked(int list, uint64_t mark_pages, bool* below)
-      REQUIRES(p_->guard);
+  bool RefillLocked(int list, Mark mark, bool* below) REQUIRES(p_->guard);
   uint32_t FillChunksLocked(int list, uint32_t blocks, bool one_hold)
       REQUIRES(p_->guard);
   uint32_t FillUnderOneHoldLocked(int list, std::span<const uint32_t> chunks,

@@ -297,13 +297,15 @@ void Zone::OnlineSectionLocked(uint32_t section_number) {
   Store(z_->free_pages, LoadRelaxed(z_->free_pages) + pages);
 }
 
-bool Zone::Above(int order, uint64_t mark_pages) const {
+bool Zone::Above(int order, Mark mark) const {
   const uint64_t pages = 1ull << order;
   const uint64_t free_pages = FreePages();
-  if (free_pages < pages || free_pages - (pages - 1) <= mark_pages) {
+  if (free_pages < pages || free_pages - (pages - 1) <= mark.pages) {
     return false;
   }
-  if (order == 0 || LoadRelaxed(z_->nr_pristine) != 0) return true;
+  if (order == 0 || mark.last_attempt || LoadRelaxed(z_->nr_pristine) != 0) {
+    return true;
+  }
   return SmallestOrder(order, PageType::kOrdinary) >= 0 ||
          SmallestOrder(order, PageType::kPurgeable) >= 0;
 }

@@ -15,6 +15,16 @@
 
 namespace memtuned {
 
+// The free pages an allocation must leave a zone with. On the last attempt
+// before an allocation fails, whether there is a block is looked up under the
+// lock: a glance misses blocks that are being split or merged.
+struct Mark {
+  Mark(uint64_t pages_kept, bool is_last_attempt = false)
+      : pages(pages_kept), last_attempt(is_last_attempt) {}
+  uint64_t pages;
+  bool last_attempt;
+};
+
 // A view of one zone in this process. Cheap to copy.
 // Thread safety: any thread of any attached process, as the locks say.
 class Zone {
@@ -56,8 +66,9 @@ class Zone {
   void OnlineSectionLocked(uint32_t section) REQUIRES(z_->lock);
 
   // Whether 2^order pages may be taken and leave free pages above `mark`,
-  // and a block of that order exists. A glance without the lock.
-  bool Above(int order, uint64_t mark_pages) const;
+  // and, but for the last attempt, a block of that order is in sight. A
+  // glance without the lock.
+  bool Above(int order, Mark mark) const;
   uint64_t FreePages() const { return LoadRelaxed(z_->free_pages); }
   // Largest order with a free block, -1 when there is none.
   int LargestFreeOrder() const;
