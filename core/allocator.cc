@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "core/allocator.h"
 
+#include "core/allocator_fast.h"
 #include "core/mm/pageset.h"
 #include "core/recalculate.h"
 #include "core/slot_table.h"
@@ -19,38 +20,10 @@ Allocator::Allocator(Segment& segment, ProcessOwner owner)
 
 Allocator::~Allocator() = default;
 
-// No call before the tail and nothing but the hot path inline: the compiler
-// then needs no saved registers (this alone is worth a third of the time).
 Pfn Allocator::Allocate(int order, PageType type) noexcept {
-  const LastUsed* last = threads_.IfCurrent();
-  if (MEMTUNED_UNLIKELY(last == nullptr ||
-                        static_cast<unsigned>(order) > kCostlyOrder)) {
-    return AllocateSlow(order, type);
-  }
-  const MemsCookie cookie = ReadMemsAllowedBegin(slot_.mems);
-  PagesetShared& pageset = *last->pageset;
-  const int list = ListOf(order, type);
-  const auto l = static_cast<size_t>(list);
-  const uint64_t top = LoadRelaxed(pageset.top[l]);
-  if (MEMTUNED_UNLIKELY(TopCount(top) == 0 ||
-                        !AllowsLocally(slot_.mems, cookie, last->node))) {
-    return AllocateSlow(order, type);
-  }
-  const TopBlock block = ReadTop(mapping_, top);
-  if (MEMTUNED_UNLIKELY(!pageset.guard.TryLock(last->owner))) {
-    return AllocateSlow(order, type);
-  }
-  if (MEMTUNED_UNLIKELY(!StillTop(pageset, list, block))) {
-    pageset.guard.Unlock();
-    return AllocateSlow(order, type);
-  }
-  const Pfn pfn = PopTop(pageset, list, order, block, owner_);
-  Bump(pageset.allocations[static_cast<size_t>(order)]);
-  pageset.free_count >>= 1;
-  pageset.guard.Unlock();
-  env::Charge(env::Cost::kPagesetOperation);
-  NoteTaken(pfn, order, last->slot);
-  return pfn;
+  const uint64_t page = TakeFast(order, type);
+  return MEMTUNED_LIKELY(page != kNoPage) ? Pfn{static_cast<uint32_t>(page)}
+                                          : AllocateSlow(order, type);
 }
 
 __attribute__((noinline)) Pfn Allocator::AllocateSlow(int order,

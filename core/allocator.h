@@ -38,6 +38,16 @@ class Allocator {
   // this process's block of that order.
   FreeResult Free(Pfn pfn, int order) noexcept;
 
+  // The parts of Allocate and Free that need nothing but the pageset, for
+  // callers that include core/allocator_fast.h. Pages are 64-bit
+  // numbers here: TakeFast returns kNoPage when there is more to do (call
+  // Allocate), FreeFast takes any.
+  static constexpr uint64_t kNoPage = ~uint64_t{0};
+  __attribute__((always_inline)) inline uint64_t TakeFast(
+      int order, PageType type) noexcept;
+  __attribute__((always_inline)) inline FreeResult FreeFast(uint64_t page,
+                                                            int order) noexcept;
+
   // Fills `out` with blocks under as few guard acquisitions as possible.
   // Returns: how many; fewer only when memory is short.
   size_t AllocateBulk(int order, std::span<Pfn> out) noexcept;
@@ -72,7 +82,7 @@ class Allocator {
 
  private:
   Pfn AllocateSlow(int order, PageType type) noexcept;
-  FreeResult FreeCold(Pfn pfn, int order) noexcept;
+  FreeResult FreeCold(uint64_t page, int order) noexcept;
   FreeResult CommitFree(PagesetShared& pageset, int list, int order) noexcept
       RELEASE(pageset.guard);
   Pfn TryZones(int order, PageType type, ThreadContext& thread,
@@ -95,6 +105,7 @@ class Allocator {
                         PageKind to) noexcept;
   void Fail(FailureReason why) noexcept;
   void NoteTaken(Pfn pfn, int order, ThreadSlot* slot) noexcept;
+  void FlagSection(uint32_t section) noexcept;
   void NoteGiven(int order, ThreadSlot* slot) noexcept;
   void CountNuma(Zone& taken, Zone& preferred, const CpuEntry& cpu,
                  bool interleaved, int order) noexcept;
@@ -107,13 +118,16 @@ class Allocator {
   ThreadRegistry threads_;
 };
 
-inline void Allocator::NoteTaken(Pfn pfn, int order,
-                                 ThreadSlot* slot) noexcept {
-  // Reaping walks only sections flagged here.
-  const uint32_t section = pfn.value >> kSectionShift;
+// Reaping walks only sections flagged here.
+inline void Allocator::FlagSection(uint32_t section) noexcept {
   Shared64& word = section_bits_[section / 64];
   const uint64_t bit = 1ull << (section % 64);
   if (MEMTUNED_UNLIKELY((LoadRelaxed(word) & bit) == 0)) word.fetch_or(bit);
+}
+
+inline void Allocator::NoteTaken(Pfn pfn, int order,
+                                 ThreadSlot* slot) noexcept {
+  FlagSection(pfn.value >> kSectionShift);
   if (MEMTUNED_LIKELY(slot != nullptr)) {
     Bump(slot->taken_pages, uint64_t{1} << order);
   } else {

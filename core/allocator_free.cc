@@ -2,55 +2,14 @@
 // The other half of the front door: free, offer, adopt, memory policy.
 #include "absl/strings/str_cat.h"
 #include "core/allocator.h"
+#include "core/allocator_fast.h"
 #include "core/mm/pageset.h"
 #include "core/slot_table.h"
 
 namespace memtuned {
 
-// As in Allocate: no call before the tail.
 FreeResult Allocator::Free(Pfn pfn, int order) noexcept {
-  const LastUsed* last = threads_.IfCurrent();
-  if (MEMTUNED_UNLIKELY(last == nullptr ||
-                        static_cast<unsigned>(order) > kCostlyOrder ||
-                        pfn.value - last->first_pfn >= last->nr_pages)) {
-    return FreeCold(pfn, order);
-  }
-  const PageWord word(LoadRelaxed(mapping_.memmap[pfn.value].word));
-  PagesetShared& pageset = *last->pageset;
-  const int list = ListOf(order, word.type());
-  const auto l = static_cast<size_t>(list);
-  const uint64_t glance = LoadRelaxed(pageset.top[l]);
-  // A word that says allocated is a block's head: alignment is implied.
-  if (MEMTUNED_UNLIKELY(!word.Is(PageKind::kAllocated, order) ||
-                        word.ref() != owner_ || TopChunk(glance) == kNoChunk ||
-                        TopCount(glance) >= kChunkBlocks ||
-                        !pageset.guard.TryLock(last->owner))) {
-    return FreeCold(pfn, order);
-  }
-  const uint64_t top = LoadRelaxed(pageset.top[l]);
-  if (MEMTUNED_UNLIKELY(TopChunk(top) == kNoChunk ||
-                        TopCount(top) >= kChunkBlocks ||
-                        LoadRelaxed(last->zone->control) != pageset.seen)) {
-    pageset.guard.Unlock();
-    return FreeCold(pfn, order);
-  }
-  if (MEMTUNED_UNLIKELY(
-          !PushTop(mapping_, pageset, list, order, top, pfn, word))) {
-    pageset.guard.Unlock();
-    return Refuse(FreeResult::kNotAllocated);
-  }
-  NoteGiven(order, last->slot);
-  const uint32_t count = LoadRelaxed(pageset.pages);
-  if (MEMTUNED_UNLIKELY(
-          count >= LoadRelaxed(pageset.high) ||
-          (order != 0 && pageset.free_count >= pageset.free_high_threshold))) {
-    return CommitFree(pageset, list, order);
-  }
-  NoteFree(pageset, count, pageset.batch, pageset.free_high_threshold,
-           pageset.free_count_cap, pageset.consecutive_only, order);
-  pageset.guard.Unlock();
-  env::Charge(env::Cost::kPagesetOperation);
-  return FreeResult::kFreed;
+  return FreeFast(pfn.value, order);
 }
 
 // The policy has something to decide.
@@ -64,8 +23,9 @@ __attribute__((noinline)) FreeResult Allocator::CommitFree(
   return FreeResult::kFreed;
 }
 
-__attribute__((noinline)) FreeResult Allocator::FreeCold(Pfn pfn,
+__attribute__((noinline)) FreeResult Allocator::FreeCold(uint64_t page,
                                                          int order) noexcept {
+  const Pfn pfn{page < kNil ? static_cast<uint32_t>(page) : kNil};
   if (!detached()) threads_.Refresh();
   PageWord word(0);
   const FreeResult check = CheckFree(pfn, order, &word);

@@ -143,6 +143,7 @@ void ThreadRegistry::Refresh() {
   const CpuEntry& cpu = m.cpu_table[number];
   LastUsed last;
   last.registry = id_.load(std::memory_order_relaxed);
+  last.cpu_now = env::CpuGlance::OfThisThread();
   last.cpu = number;
   last.owner = context.owner;
   last.pageset = &m.pagesets[LoadRelaxed(cpu.pageset)];
@@ -150,6 +151,7 @@ void ThreadRegistry::Refresh() {
   last.first_pfn = LoadRelaxed(cpu.first_pfn);
   last.nr_pages = LoadRelaxed(cpu.nr_pages);
   last.node = LoadRelaxed(cpu.node);
+  last.mine = PageWord::State(PageKind::kAllocated, 0, process_);
   last.slot = context.slot;
   last.context = &context;
   LastUsedHere() = last;

@@ -18,13 +18,17 @@ namespace memtuned {
 // its pageset) by two comparisons that are predicted.
 struct LastUsed {
   uint64_t registry = 0;  // ThreadRegistry::id_, never reused
-  uint32_t cpu = ~0u;     // CPU number of this machine
+  env::CpuGlance cpu_now;
+  uint32_t cpu = ~0u;  // CPU number of this machine
   ThreadOwner owner = 0;
   PagesetShared* pageset = nullptr;  // of the CPU's home zone
   const ZoneShared* zone = nullptr;
   uint32_t first_pfn = 0, nr_pages = 0;  // of that zone
   uint32_t node = 0;
-  ThreadSlot* slot = nullptr;
+  // Last flagged in section_bits; they stay while the process is attached.
+  uint32_t section = kNil;
+  uint64_t mine = 0;           // PageWord::State of its blocks of order 0
+  ThreadSlot* slot = nullptr;  // never nullptr once `registry` is set
   ThreadContext* context = nullptr;
 };
 #ifdef MEMTUNED_VIRTUAL
@@ -53,11 +57,11 @@ class ThreadRegistry {
 
   // What is known of this thread on this CPU; nullptr when Refresh() must be
   // called first: on the fast path no call may stand before the tail.
-  const LastUsed* IfCurrent() const {
-    const LastUsed& last = LastUsedHere();
+  LastUsed* IfCurrent() const {
+    LastUsed& last = LastUsedHere();
     return MEMTUNED_LIKELY(last.registry ==
                                id_.load(std::memory_order_relaxed) &&
-                           last.cpu == env::CurrentCpuOrNone())
+                           last.cpu == last.cpu_now.Now())
                ? &last
                : nullptr;
   }

@@ -8,6 +8,7 @@
 
 #include "client/attach/include/memtuned/memtuned.h"
 #include "client/attach/pool_state.h"
+#include "core/allocator_fast.h"
 
 namespace {
 
@@ -17,17 +18,29 @@ using memtuned::Pfn;
 // Blocks a bulk call hands to the core at once.
 constexpr size_t kBulk = 64;
 
-// The page number of an offset; one that no pool has when the offset is not
-// a page's start. Rotating puts misaligned low bits on top.
-inline Pfn PfnOfOffset(uint64_t offset) {
-  const uint64_t number = std::rotr(offset, memtuned::kPageShift);
+// The page number of an offset; a huge one when the offset is not a page's
+// start. Rotating puts misaligned low bits on top.
+inline uint64_t NumberOfOffset(uint64_t offset) {
+  return std::rotr(offset, memtuned::kPageShift);
+}
+
+inline uint64_t NumberOf(const memtuned_pool* pool, const void* block) {
+  return NumberOfOffset(reinterpret_cast<uintptr_t>(block) -
+                        reinterpret_cast<uintptr_t>(pool->frames));
+}
+
+// kNil, which no pool has, for a huge one.
+inline Pfn PfnOfNumber(uint64_t number) {
   return Pfn{number < memtuned::kNil ? static_cast<uint32_t>(number)
                                      : memtuned::kNil};
 }
 
+inline Pfn PfnOfOffset(uint64_t offset) {
+  return PfnOfNumber(NumberOfOffset(offset));
+}
+
 inline Pfn PfnOf(const memtuned_pool* pool, const void* block) {
-  return PfnOfOffset(reinterpret_cast<uintptr_t>(block) -
-                     reinterpret_cast<uintptr_t>(pool->frames));
+  return PfnOfNumber(NumberOf(pool, block));
 }
 
 inline void* AddressOf(const memtuned_pool* pool, Pfn pfn) {
@@ -51,19 +64,28 @@ inline memtuned_status StatusOf(FreeResult result) {
   return static_cast<memtuned_status>(result);
 }
 
+// Out of line, so that the fast path saves no register.
+__attribute__((noinline)) void* AllocateSlow(memtuned_pool* pool,
+                                             int order) noexcept {
+  const Pfn pfn = pool->allocator.Allocate(order);
+  return pfn.value != memtuned::kNil ? AddressOf(pool, pfn) : nullptr;
+}
+
 }  // namespace
 
 void* memtuned_allocate(memtuned_pool* pool, int order) noexcept {
   if (MEMTUNED_UNLIKELY(pool == nullptr)) return nullptr;
-  const Pfn pfn = pool->allocator.Allocate(order);
-  return MEMTUNED_LIKELY(pfn.value != memtuned::kNil) ? AddressOf(pool, pfn)
-                                                      : nullptr;
+  const uint64_t page =
+      pool->allocator.TakeFast(order, memtuned::PageType::kOrdinary);
+  return MEMTUNED_LIKELY(page != memtuned::Allocator::kNoPage)
+             ? pool->frames + (page << memtuned::kPageShift)
+             : AllocateSlow(pool, order);
 }
 
 memtuned_status memtuned_free(memtuned_pool* pool, void* block,
                               int order) noexcept {
   if (MEMTUNED_UNLIKELY(pool == nullptr)) return MEMTUNED_INVALID_ARGUMENT;
-  return StatusOf(pool->allocator.Free(PfnOf(pool, block), order));
+  return StatusOf(pool->allocator.FreeFast(NumberOf(pool, block), order));
 }
 
 size_t memtuned_allocate_bulk(memtuned_pool* pool, int order, void** blocks,

@@ -20,6 +20,7 @@
 //                              soon as it is read
 //   uint32_t CurrentCpuOrNone()  the same in one load, or a huge number when
 //                              only the kernel knows
+//   CpuGlance::OfThisThread()  kept by a thread, its Now() is that number
 //   uint64_t NowNs()           monotonic nanoseconds
 //   void SpinPause(int round)  called by a waiter, round 0, 1, 2, ...
 //   void LockEdge(const void*) before a lock in shared memory is tried and

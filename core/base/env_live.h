@@ -18,11 +18,22 @@ namespace memtuned::env {
 // (sched_getcpu() takes 2.5 ns more). Returns: kNoCpu for a thread without a
 // registered area; CurrentCpu() then asks the kernel.
 inline constexpr uint32_t kNoCpu = ~0u;
-inline uint32_t CurrentCpuOrNone() {
-  const auto* area = reinterpret_cast<const volatile struct rseq*>(
-      static_cast<const char*>(__builtin_thread_pointer()) + __rseq_offset);
-  return area->cpu_id;  // negative, that is, huge when not registered
-}
+class CpuGlance {
+ public:
+  static CpuGlance OfThisThread() {
+    const auto* area = reinterpret_cast<const volatile struct rseq*>(
+        static_cast<const char*>(__builtin_thread_pointer()) + __rseq_offset);
+    return CpuGlance(&area->cpu_id);
+  }
+  constexpr CpuGlance() = default;
+  // Negative, that is, huge when not registered.
+  uint32_t Now() const { return *word_; }
+
+ private:
+  explicit CpuGlance(const volatile uint32_t* word) : word_(word) {}
+  const volatile uint32_t* word_ = nullptr;
+};
+inline uint32_t CurrentCpuOrNone() { return CpuGlance::OfThisThread().Now(); }
 uint32_t CurrentCpu();
 
 inline uint64_t NowNs() {

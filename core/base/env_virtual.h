@@ -31,6 +31,10 @@ inline constexpr uint32_t kNoCpu = ~0u;
 uint32_t CurrentFiber();
 uint32_t CurrentCpu();
 inline uint32_t CurrentCpuOrNone() { return CurrentCpu(); }
+struct CpuGlance {
+  static CpuGlance OfThisThread() { return {}; }
+  uint32_t Now() const { return CurrentCpu(); }
+};
 uint64_t NowNs();
 void SpinPause(int round);
 void LockEdge(const void* lock);

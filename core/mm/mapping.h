@@ -131,6 +131,11 @@ constexpr uint32_t TopChunk(uint64_t top) { return static_cast<uint32_t>(top); }
 constexpr uint32_t TopCount(uint64_t top) {
   return static_cast<uint32_t>(top >> 32);
 }
+// Whether there is a loaded chunk and it has room for a block: kNoTop, less
+// one, has the largest count of all.
+constexpr bool TopHasRoom(uint64_t top) {
+  return TopCount(top - 1) < kChunkBlocks;
+}
 inline constexpr uint64_t kNoTop = TopWord(kNoChunk, 0);
 
 // What CPU number N of this machine is in the pool's topology. On a simulated

@@ -51,9 +51,7 @@ class PageWord {
 
   // The word of the same page (type and generation kept) in another state.
   constexpr PageWord With(PageKind kind, int order, uint32_t ref) const {
-    return PageWord((bits_ & kKept) | static_cast<uint64_t>(kind) |
-                    static_cast<uint64_t>(order) << 4 |
-                    static_cast<uint64_t>(ref) << 32);
+    return PageWord((bits_ & kKept) | State(kind, order, ref));
   }
   constexpr PageWord WithType(PageType type) const {
     return PageWord((bits_ & ~(3ull << 8)) | static_cast<uint64_t>(type) << 8);
@@ -64,7 +62,26 @@ class PageWord {
   }
   constexpr PageWord WithLabel() const { return PageWord(bits_ | kLabelled); }
 
-  // Kind and order at once: one comparison on the fast path.
+  // Kind, order and ref at once: one comparison on the fast path.
+  static constexpr uint64_t State(PageKind kind, int order, uint32_t ref) {
+    return static_cast<uint64_t>(kind) | static_cast<uint64_t>(order) << 4 |
+           static_cast<uint64_t>(ref) << 32;
+  }
+  constexpr bool HasState(uint64_t state) const {
+    return (bits_ & kState) == state;
+  }
+  // What the word of a cached block becomes when it is handed out: `state` is
+  // State(kAllocated, 0, owner).
+  constexpr PageWord Taken(uint64_t state) const {
+    return PageWord((bits_ & (kKept | kOrder)) | state);
+  }
+  // What the word of an allocated block becomes when it is given back.
+  constexpr PageWord Given(uint32_t chunk) const {
+    // In 32 bits, so that the generation wraps.
+    const uint32_t low = static_cast<uint32_t>(bits_) + (1u << 14);
+    return PageWord((low & static_cast<uint32_t>(kKept | kOrder)) |
+                    State(PageKind::kCached, 0, chunk));
+  }
   constexpr bool Is(PageKind kind, int order) const {
     return (bits_ & 0xff) ==
            (static_cast<uint64_t>(kind) | static_cast<uint64_t>(order) << 4);
@@ -73,6 +90,8 @@ class PageWord {
  private:
   static constexpr uint64_t kGeneration = 0x3ffffull << 14;
   static constexpr uint64_t kLabelled = 1ull << 10;  // lru bit of ordinary
+  static constexpr uint64_t kOrder = 0xf0;
+  static constexpr uint64_t kState = 0xffffffff000000ffull;
   static constexpr uint64_t kKept = kGeneration | 3ull << 8;
 
   uint64_t bits_;

@@ -88,7 +88,7 @@ Pageset::Take Pageset::TakeBlocks(int order, PageType type, Mark mark, Pfn* out,
     }
     out[n++] =
         PopTop(*p_, list, order, ReadTop(*mapping_, LoadRelaxed(p_->top[l])),
-               thread_->process);
+               PageWord::State(PageKind::kAllocated, 0, thread_->process));
     Bump(p_->allocations[static_cast<size_t>(slot)]);
     // A bulk allocation leaves free_count alone, as in the kernel.
     if (want == 1) p_->free_count >>= 1;
@@ -286,10 +286,12 @@ Pageset::Give Pageset::GiveBlock(Pfn pfn, int order, PageWord word) {
     return Give::kNoChunk;
   }
   const uint64_t top = LoadRelaxed(p_->top[l]);
-  if (!PushTop(*mapping_, *p_, list, order, top, pfn, word)) {
+  if (!PushTop(*mapping_, *p_, list, top, pfn, word)) {
     p_->guard.Unlock();
     return Give::kRefused;
   }
+  AddPages(int64_t{1} << order);
+  Bump(p_->frees[l / kNumPageTypes]);
   CommitFreeLocked(list, order);
   p_->guard.Unlock();
   return Give::kGiven;

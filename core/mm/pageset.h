@@ -25,12 +25,9 @@ namespace memtuned {
 
 enum class FlushReason { kHigh = 0, kFreeHigh = 1, kDrain = 2, kDecay = 3 };
 
-// The top block of a list, as read without the guard: whatever it says must
-// be checked again under it. Reading it first keeps the loads that find the
-// block off the path between the guard's exchange and the stores.
+// The top block of a list.
 struct TopBlock {
   uint64_t top;
-  Shared32* item;
   Pfn pfn;
   Page* page;
   PageWord word{0};
@@ -40,60 +37,48 @@ struct TopBlock {
 inline TopBlock ReadTop(const Mapping& mapping, uint64_t top) {
   TopBlock block;
   block.top = top;
-  // Masked: without the guard the count may be of any moment.
-  const uint32_t index = (TopCount(top) - 1) % kChunkBlocks;
-  block.item = &mapping.chunks[TopChunk(top)].items[index];
-  block.pfn = Pfn{LoadRelaxed(*block.item)};
+  const Chunk& chunk = mapping.chunks[TopChunk(top)];
+  block.pfn = Pfn{LoadRelaxed(chunk.items[TopCount(top) - 1])};
   block.page = &mapping.memmap[block.pfn.value];
   block.word = PageWord(LoadRelaxed(block.page->word));
   return block;
 }
-inline bool StillTop(const PagesetShared& pageset, int list,
-                     const TopBlock& block) {
-  return LoadRelaxed(pageset.top[static_cast<size_t>(list)]) == block.top &&
-         LoadRelaxed(*block.item) == block.pfn.value &&
-         LoadRelaxed(block.page->word) == block.word.bits();
-}
 
-// Pops the top block of a list and makes it the caller's.
-// REQUIRES: the guard, under which StillTop(block) was true.
+// Pops the top block of a list and makes it the caller's; `state` is
+// PageWord::State(kAllocated, 0, owner).
+// REQUIRES: the guard, under which the block was read.
 // Cost: three lines of memory; one store commits.
 inline Pfn PopTop(PagesetShared& pageset, int list, int order,
-                  const TopBlock& block, ProcessOwner owner)
+                  const TopBlock& block, uint64_t state)
     REQUIRES(pageset.guard) {
-  Store(block.page->word,
-        block.word.With(PageKind::kAllocated, order, owner).bits());
-  Store(pageset.top[static_cast<size_t>(list)],
+  Store(block.page->word, block.word.Taken(state).bits());
+  Store(pageset.top[static_cast<unsigned>(list)],
         block.top - (uint64_t{1} << 32));
-  pageset.pages.store(LoadRelaxed(pageset.pages) - (1u << order),
-                      std::memory_order_relaxed);
+  pageset.pages.store(
+      LoadRelaxed(pageset.pages) - static_cast<uint32_t>(uint64_t{1} << order),
+      std::memory_order_relaxed);
   return block.pfn;
 }
 
 // Pushes a block that its owner gives back. The compare and swap makes sure
 // that of two CPUs that free the same block only one wins.
 // REQUIRES: the guard; a loaded chunk with room; `word` is the block's word
-// as it was checked.
+// as it was checked. Counting it in pages and frees is up to the caller.
 // Returns: false, and nothing changed, when the word moved meanwhile.
 inline bool PushTop(const Mapping& mapping, PagesetShared& pageset, int list,
-                    int order, uint64_t top, Pfn pfn, PageWord word)
+                    uint64_t top, Pfn pfn, PageWord word)
     REQUIRES(pageset.guard) {
-  const auto l = static_cast<size_t>(list);
+  const auto l = static_cast<unsigned>(list);
   const uint32_t number = TopChunk(top);
   Store(mapping.chunks[number].items[TopCount(top)], pfn.value);
   // The array covers the block before its word says so.
   Store(pageset.top[l], top + (uint64_t{1} << 32));
   uint64_t expected = word.bits();
-  const uint64_t cached =
-      word.NextGeneration().With(PageKind::kCached, order, number).bits();
-  if (MEMTUNED_UNLIKELY(
-          !Exchange(mapping.memmap[pfn.value].word, expected, cached))) {
-    Store(pageset.top[l], top);
+  if (MEMTUNED_UNLIKELY(!Exchange(mapping.memmap[pfn.value].word, expected,
+                                  word.Given(number).bits()))) {
+    Store(pageset.top[l], LoadRelaxed(pageset.top[l]) - (uint64_t{1} << 32));
     return false;
   }
-  pageset.pages.store(LoadRelaxed(pageset.pages) + (1u << order),
-                      std::memory_order_relaxed);
-  Bump(pageset.frees[l / kNumPageTypes]);
   return true;
 }
 

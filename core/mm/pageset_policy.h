@@ -119,7 +119,9 @@ inline bool NoteFree(State& state, uint32_t count, uint32_t batch,
   } else {
     state.previous_free_was_high_order = false;
   }
-  if (state.free_count < free_count_cap) state.free_count += 1u << order;
+  if (state.free_count < free_count_cap) {
+    state.free_count += static_cast<uint32_t>(uint64_t{1} << order);
+  }
   return free_high;
 }
 // NoteFree's arguments, from limits and the floating high.

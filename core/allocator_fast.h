@@ -1,0 +1,99 @@
+// SPDX-License-Identifier: Apache-2.0
+// The fast paths of the front door, inline: what an allocation and a free do
+// when the CPU's pageset has a block, or room for one. They cost what their
+// instructions cost, as the locked ones overlap with the rest. So nothing is
+// looked at twice, no call stands before the tail (no registers are saved
+// then), and what follows from thread and CPU is in LastUsed. Floor 2.
+#ifndef MEMTUNED_CORE_ALLOCATOR_FAST_H_
+#define MEMTUNED_CORE_ALLOCATOR_FAST_H_
+
+#include "core/allocator.h"
+#include "core/mm/pageset.h"
+
+namespace memtuned {
+
+inline uint64_t Allocator::TakeFast(int order, PageType type) noexcept {
+  LastUsed* last = threads_.IfCurrent();
+  if (MEMTUNED_UNLIKELY(last == nullptr ||
+                        static_cast<unsigned>(order) > kCostlyOrder)) {
+    return kNoPage;
+  }
+  const MemsCookie cookie = ReadMemsAllowedBegin(slot_.mems);
+  if (MEMTUNED_UNLIKELY((cookie & kMemsUnrestricted) == 0) &&
+      !AllowsLocally(slot_.mems, cookie, last->node)) {
+    return kNoPage;
+  }
+  PagesetShared& pageset = *last->pageset;
+  const int list = ListOf(order, type);
+  if (MEMTUNED_UNLIKELY(!pageset.guard.TryLock(last->owner))) {
+    return kNoPage;
+  }
+  const uint64_t top = LoadRelaxed(pageset.top[static_cast<unsigned>(list)]);
+  if (MEMTUNED_UNLIKELY(TopCount(top) == 0)) {
+    pageset.guard.Unlock();
+    return kNoPage;
+  }
+  const Pfn pfn =
+      PopTop(pageset, list, order, ReadTop(mapping_, top), last->mine);
+  Bump(pageset.allocations[static_cast<unsigned>(order)]);
+  pageset.free_count >>= 1;
+  pageset.guard.Unlock();
+  env::Charge(env::Cost::kPagesetOperation);
+  const uint32_t section = pfn.value >> kSectionShift;
+  if (MEMTUNED_UNLIKELY(section != last->section)) {
+    FlagSection(section);
+    last->section = section;
+  }
+  Bump(last->slot->taken_pages, uint64_t{1} << order);
+  return pfn.value;
+}
+
+inline FreeResult Allocator::FreeFast(uint64_t page, int order) noexcept {
+  const LastUsed* last = threads_.IfCurrent();
+  if (MEMTUNED_UNLIKELY(last == nullptr ||
+                        static_cast<unsigned>(order) > kCostlyOrder ||
+                        page - last->first_pfn >= last->nr_pages)) {
+    return FreeCold(page, order);
+  }
+  const Pfn pfn{static_cast<uint32_t>(page)};
+  const PageWord word(LoadRelaxed(mapping_.memmap[pfn.value].word));
+  PagesetShared& pageset = *last->pageset;
+  // A word that says allocated is a block's head: alignment is implied.
+  if (MEMTUNED_UNLIKELY(
+          !word.HasState(last->mine |
+                         PageWord::State(PageKind::kUntouched, order, 0)) ||
+          !pageset.guard.TryLock(last->owner))) {
+    return FreeCold(page, order);
+  }
+  const int list = ListOf(order, word.type());
+  const uint64_t top = LoadRelaxed(pageset.top[static_cast<unsigned>(list)]);
+  if (MEMTUNED_UNLIKELY(!TopHasRoom(top) ||
+                        LoadRelaxed(last->zone->control) != pageset.seen)) {
+    pageset.guard.Unlock();
+    return FreeCold(page, order);
+  }
+  if (MEMTUNED_UNLIKELY(!PushTop(mapping_, pageset, list, top, pfn, word))) {
+    pageset.guard.Unlock();
+    return Refuse(FreeResult::kNotAllocated);
+  }
+  const uint64_t pages = uint64_t{1} << order;
+  const uint32_t count =
+      LoadRelaxed(pageset.pages) + static_cast<uint32_t>(pages);
+  pageset.pages.store(count, std::memory_order_relaxed);
+  Bump(pageset.frees[static_cast<unsigned>(order)]);
+  Bump(last->slot->given_pages, pages);
+  if (MEMTUNED_UNLIKELY(
+          count >= LoadRelaxed(pageset.high) ||
+          (order != 0 && pageset.free_count >= pageset.free_high_threshold))) {
+    return CommitFree(pageset, list, order);
+  }
+  NoteFree(pageset, count, pageset.batch, pageset.free_high_threshold,
+           pageset.free_count_cap, pageset.consecutive_only, order);
+  pageset.guard.Unlock();
+  env::Charge(env::Cost::kPagesetOperation);
+  return FreeResult::kFreed;
+}
+
+}  // namespace memtuned
+
+#endif  // MEMTUNED_CORE_ALLOCATOR_FAST_H_
