@@ -113,6 +113,7 @@ struct Hooks {
   static void Access() { running->OnAccess(); }
   static void Spin() { running->OnSpin(); }
   static void Charge(Cost cost) { running->OnCharge(cost); }
+  static void Spend(uint64_t ns) { running->OnSpend(ns); }
 };
 
 uint32_t CurrentFiber() { return Hooks::Fiber(); }
@@ -134,6 +135,9 @@ void SharedLoad() {
 }
 void Charge(Cost cost) {
   if (running != nullptr) Hooks::Charge(cost);
+}
+void SpendNs(uint64_t ns) {
+  if (running != nullptr) Hooks::Spend(ns);
 }
 
 bool VirtualMachine::Supported() {
@@ -243,9 +247,13 @@ void VirtualMachine::OnAccess() {
 }
 
 void VirtualMachine::OnCharge(Cost cost) {
+  OnSpend(kCostNs[static_cast<size_t>(cost)]);
+}
+
+// An eighth more or less, so that seeds differ in more than their start.
+void VirtualMachine::OnSpend(uint64_t ns) {
   if (explores()) return;
-  const uint64_t ns = kCostNs[static_cast<size_t>(cost)];
-  current().clock_ns += ns * 7 / 8 + random_() % (ns / 4 + 1);
+  current().clock_ns += ns - ns / 8 + random_() % (ns / 4 + 1);
 }
 
 void VirtualMachine::OnSpin() {

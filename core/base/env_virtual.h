@@ -21,13 +21,13 @@
 
 namespace memtuned::env {
 
-// Fibers, and CPUs, of one machine. An Allocator keeps a context a fiber, so
-// this times 120 bytes is what each Allocator costs here.
+// Fibers, and CPUs, of one machine. An Allocator keeps a context for each, 48
+// KiB in all.
 inline constexpr uint32_t kMaxVirtualCpus = 1024;
 inline constexpr uint32_t kNoCpu = ~0u;
 
 // The seam (env.h). Outside of a run all code is fiber 0 on CPU 0 and the
-// hooks do nothing.
+// hooks do nothing; but SpinPause aborts, as nobody is there to wait for.
 uint32_t CurrentFiber();
 uint32_t CurrentCpu();
 inline uint32_t CurrentCpuOrNone() { return CurrentCpu(); }
@@ -41,6 +41,10 @@ void LockEdge(const void* lock);
 void SharedStore();
 void SharedLoad();
 void Charge(Cost cost);
+
+// For bodies: `ns` of work that is none of the core's. Nothing in an explored
+// run.
+void SpendNs(uint64_t ns);
 
 // A point at which an explored run may go on with another fiber.
 struct Choice {
@@ -72,11 +76,12 @@ class VirtualMachine {
  public:
   enum class Outcome {
     kFinished,
-    // Nobody can go on, or kMostSteps were made. The fibers are abandoned
+    // Nobody can go on, or an explored run made kMostSteps, as when two wait
+    // for each other and store while they do. The fibers are abandoned
     // where they stand: what lies on their stacks is not destroyed.
     kStuck,
   };
-  static constexpr uint64_t kMostSteps = 50'000'000;
+  static constexpr uint64_t kMostSteps = 1'000'000;
 
   // False under sanitizers, which do not know of the stacks.
   static bool Supported();
@@ -132,6 +137,7 @@ class VirtualMachine {
   void OnAccess();
   void OnSpin();
   void OnCharge(Cost cost);
+  void OnSpend(uint64_t ns);
   void OnDone();
 
   void StepExplored();

@@ -85,7 +85,11 @@ struct alignas(64) ChunkStack {
   }
   static constexpr uint64_t Make(uint64_t old_head, uint32_t count,
                                  uint32_t chunk) {
+#ifdef MEMTUNED_NO_STACK_TAG  // only a test leaves the tag out
+    const uint64_t tag = old_head >> 38;
+#else
     const uint64_t tag = (old_head >> 38) + 1;
+#endif
     return tag << 38 | static_cast<uint64_t>(count) << 24 | chunk;
   }
 };

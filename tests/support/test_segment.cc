@@ -27,7 +27,7 @@ TestSegment::TestSegment(const TestSegmentOptions& options) {
     config.nodes.push_back({config.topology.nodes[i].os_index, pages});
   }
   config.nr_processes = 16;
-  config.nr_threads = 64;
+  config.nr_threads = options.nr_threads;
   config.llc_pages_per_cpu = options.llc_pages_per_cpu;
   config.with_frames = options.frames;
   config.first_sections = options.first_sections;

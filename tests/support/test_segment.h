@@ -24,6 +24,7 @@ struct TestSegmentOptions {
   bool frames = false;
   uint32_t first_sections = kNil;  // all
   uint64_t llc_pages_per_cpu = 0;
+  uint32_t nr_threads = 64;
   const char* policy = "memtuned";
   // No watermarks to speak of: min 0, step 1/10000.
   bool low_watermarks = true;
