@@ -30,8 +30,7 @@ bool SetOnlineCpus(Segment& segment, const std::vector<int>& cpus,
   const Mapping& m = segment.mapping();
   std::vector<uint32_t> gone;
   bool changed = false;
-  SegmentHeader& header = segment.header();
-  header.tuning_lock.Lock(thread.owner);
+  segment.header().tuning_lock.Lock(thread.owner);
   for (uint32_t cpu = 0; cpu < m.nr_cpus; ++cpu) {
     const bool online =
         std::binary_search(cpus.begin(), cpus.end(), static_cast<int>(cpu));
@@ -41,7 +40,7 @@ bool SetOnlineCpus(Segment& segment, const std::vector<int>& cpus,
     if (!online) gone.push_back(cpu);
   }
   if (changed) RecalculateLocked(segment, RecalculateTrigger::kCpus);
-  header.tuning_lock.Unlock();
+  segment.header().tuning_lock.Unlock();
   for (uint32_t cpu : gone) {
     for (Zone& zone : segment.zones()) {
       PagesetShared& pageset = *m.PagesetOf(zone.shared().number, cpu);

@@ -208,9 +208,10 @@ ChangeResult PoolSubject::ResultLocked(std::vector<ValueChange> values,
 }
 
 void PoolSubject::StoreTunablesLocked(const std::vector<ValueChange>& values) {
-  SegmentHeader& header = segment_->header();
+  Segment& segment = *segment_;
+  SegmentHeader& header = segment.header();
   bool only_watermarks = true;
-  header.tuning_lock.Lock(thread_.owner);
+  segment.header().tuning_lock.Lock(thread_.owner);
   const uint64_t generation = LoadRelaxed(header.generation) + 1;
   for (const ValueChange& change : values) {
     const TunableDef& def = *FindTunable(change.tunable);
@@ -221,9 +222,9 @@ void PoolSubject::StoreTunablesLocked(const std::vector<ValueChange>& values) {
     only_watermarks &= change.tunable.rfind("watermark.", 0) == 0;
   }
   Store(header.generation, generation);
-  RecalculateLocked(*segment_, only_watermarks ? RecalculateTrigger::kWatermark
-                                               : RecalculateTrigger::kTunable);
-  header.tuning_lock.Unlock();
+  RecalculateLocked(segment, only_watermarks ? RecalculateTrigger::kWatermark
+                                             : RecalculateTrigger::kTunable);
+  segment.header().tuning_lock.Unlock();
 }
 
 absl::StatusOr<ChangeResult> PoolSubject::Apply(
@@ -329,11 +330,11 @@ absl::StatusOr<ChangeResult> PoolSubject::Recalculate(
     }
   }
   if (!context.validate_only) {
-    SegmentHeader& header = segment_->header();
-    header.tuning_lock.Lock(thread_.owner);
-    RecalculateLocked(*segment_, RecalculateTrigger::kRequest, *zones);
-    Bump(header.generation);
-    header.tuning_lock.Unlock();
+    Segment& segment = *segment_;
+    segment.header().tuning_lock.Lock(thread_.owner);
+    RecalculateLocked(segment, RecalculateTrigger::kRequest, *zones);
+    Bump(segment.header().generation);
+    segment.header().tuning_lock.Unlock();
   }
   return ResultLocked({}, std::move(effects));
 }
