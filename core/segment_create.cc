@@ -304,6 +304,7 @@ absl::StatusOr<std::unique_ptr<Segment>> Segment::Create(
     if (!file.ok()) return file.status();
     keep.push_back(std::move(*file));
   }
+  frames.reserve(keep.size());
   for (FileDescriptor& fd : keep) frames.push_back(fd.Release());
   // Attach validates what was just written; zones need their numbers first
   // only to map frames, so contents come before the frames.
