@@ -71,7 +71,8 @@ tidy() {
 sanitized() {
   local name=$1 dir=$2 flags=$3
   build_variant "build core with $name" "$dir" -DMEMTUNED_CORE_ONLY=ON \
-    -DCMAKE_BUILD_TYPE=RelWithDebInfo -DMEMTUNED_SANITIZE="$flags" || return
+    -DCMAKE_BUILD_TYPE=RelWithDebInfo -DMEMTUNED_SANITIZE="$flags" \
+    -DCMAKE_CXX_FLAGS_RELWITHDEBINFO="-O1 -g1 -DNDEBUG" || return
   # Old sanitizer runtimes cannot live with much address randomisation.
   local ctest_prefix=()
   setarch -R true 2>/dev/null && ctest_prefix=(setarch -R)
