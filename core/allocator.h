@@ -56,7 +56,7 @@ class Allocator {
 
   // Marks a block as on offer to `target` (0: to any process of the pool).
   // Until adopted it stays this process's and dies with it.
-  // Errors: kInvalidArgument, kPermissionDenied (not this process's block).
+  // Returns: kFreed when done; else why not, and nothing changed.
   FreeResult Offer(Pfn pfn, int order, ProcessOwner target = 0) noexcept;
   // Takes an offer back.
   FreeResult Revoke(Pfn pfn, int order) noexcept;
@@ -101,8 +101,6 @@ class Allocator {
   FreeResult FreeSlow(Pfn pfn, int order, PageWord word) noexcept;
   FreeResult CheckFree(Pfn pfn, int order, PageWord* word) const noexcept;
   FreeResult Refuse(FreeResult why) noexcept;
-  FreeResult ChangeKind(Pfn pfn, int order, PageKind from,
-                        PageKind to) noexcept;
   void Fail(FailureReason why) noexcept;
   void NoteTaken(Pfn pfn, int order, ThreadSlot* slot) noexcept;
   void FlagSection(uint32_t section) noexcept;

@@ -27,7 +27,7 @@
 namespace memtuned {
 
 inline constexpr uint64_t kSegmentMagic = 0x31646e7574656d6dull;  // "mmetund1"
-// Changes with any struct above kMapping's floor or any rule of who writes it.
+// Changes with any struct in the segment, or any rule of who writes it.
 inline constexpr uint32_t kLayoutVersion = 1;
 
 enum class PopulateMode : uint32_t {

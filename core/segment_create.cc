@@ -196,7 +196,6 @@ void FillZones(const SegmentConfig& config, Segment& segment) {
     z.first_section = section;
     z.nr_sections = node.nr_sections;
     z.present_pages = pages;
-    z.cpus_of_node = static_cast<uint32_t>(from.cpus.size());
     z.map_words = SectionMap::Words(node.nr_sections);
     z.map_start = map_word;
     map_word += uint64_t{SectionMap::WordsWithTops(z.map_words)} * kMapsPerZone;

@@ -85,7 +85,7 @@ struct ThreadContexts {
 
 ThreadRegistry::ThreadRegistry(Segment& segment, ProcessOwner process)
     : id_(0), segment_(segment), process_(process) {
-  FillProcess(spare_);
+  spare_.process = process_;
   spare_.owner = kCreatorOwner;
   id_.store(LivingRegistries::Get().Add(this), std::memory_order_relaxed);
 }
@@ -102,16 +102,8 @@ ThreadRegistry::~ThreadRegistry() {
   if (owned()) ReleaseThreadSlotsOf(segment_, process_);
 }
 
-void ThreadRegistry::FillProcess(ThreadContext& context) {
-  const Mapping& m = segment_.mapping();
-  context.process = process_;
-  context.process_slot = FindProcessSlot(segment_, process_);
-  context.section_bits = m.process_sections + size_t{ProcessSlotOf(process_)} *
-                                                  m.words_of_sections();
-}
-
 void ThreadRegistry::Fill(ThreadContext& context) {
-  FillProcess(context);
+  context.process = process_;
   TakeThreadSlot(segment_, process_, &context);
 }
 

@@ -25,7 +25,7 @@ struct LastUsed {
   const ZoneShared* zone = nullptr;
   uint32_t first_pfn = 0, nr_pages = 0;  // of that zone
   uint32_t node = 0;
-  // Last flagged in section_bits; they stay while the process is attached.
+  // Last flagged for the process; they stay while the process is attached.
   uint32_t section = kNil;
   uint64_t mine = 0;           // PageWord::State of its blocks of order 0
   ThreadSlot* slot = nullptr;  // never nullptr once `registry` is set
@@ -75,7 +75,6 @@ class ThreadRegistry {
   friend struct ThreadContexts;
   friend struct LivingRegistries;
   void Fill(ThreadContext& context);
-  void FillProcess(ThreadContext& context);
 
   std::atomic<uint64_t> id_;
   std::atomic<bool> owned_{true};

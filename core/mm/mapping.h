@@ -47,9 +47,8 @@ struct ZoneShared {
   ZoneKind kind;
   uint32_t first_section, nr_sections;
   uint64_t present_pages;
-  uint32_t cpus_of_node;  // own CPUs of the node, may be 0
-  uint32_t map_words;     // words of one section map, tops excluded
-  uint64_t map_start;     // first word in Mapping::section_maps
+  uint32_t map_words;  // words of one section map, tops excluded
+  uint64_t map_start;  // first word in Mapping::section_maps
 
   // Published. `control` is sequence | flags: one comparison tells a pageset
   // that its copy of the limits is current and no zone condition is on.

@@ -75,8 +75,6 @@ struct ThreadContext {
   ThreadOwner owner = 0;
   ProcessOwner process = 0;
   ThreadSlot* slot = nullptr;
-  ProcessSlot* process_slot = nullptr;
-  Shared64* section_bits = nullptr;  // sections the process has pages in
   uint32_t interleave_next = 0;
 };
 
