@@ -45,22 +45,30 @@ check() {
   fi
 }
 
+# log_of DIR NAME: where a step on that build folder keeps its output. Inside
+# the folder: what lies beside it belongs to the source tree.
+log_of() {
+  mkdir -p "$1/logs" && printf '%s\n' "$1/logs/$2.log"
+}
+
 # configure DIR CMAKE-ARGUMENT...
 configure() {
-  local dir=$1
+  local dir=$1 log
   shift
-  cmake -G Ninja -S "$root" -B "$dir" "$@" >"$dir.configure.log" 2>&1 || {
-    tail -n 40 "$dir.configure.log"
+  log=$(log_of "$dir" configure) || return
+  cmake -G Ninja -S "$root" -B "$dir" "$@" >"$log" 2>&1 || {
+    tail -n 40 "$log"
     return 1
   }
 }
 
 # compile DIR [TARGET...]: quiet unless it fails.
 compile() {
-  local dir=$1
+  local dir=$1 log
   shift
-  ninja -C "$dir" -j "$jobs" "$@" >"$dir.compile.log" 2>&1 || {
-    grep -E -A 12 'FAILED|error:|CMake Error' "$dir.compile.log" | head -n 80
+  log=$(log_of "$dir" compile) || return
+  ninja -C "$dir" -j "$jobs" "$@" >"$log" 2>&1 || {
+    grep -E -A 12 'FAILED|error:|CMake Error' "$log" | head -n 80
     return 1
   }
 }
@@ -80,7 +88,7 @@ configure_and_compile() {
 run_ctest() {
   local dir=$1 label=$2 log
   shift 2
-  log=$dir.ctest-$label.log
+  log=$(log_of "$dir" "ctest-$label") || return
   "${ctest_prefix[@]}" ctest --test-dir "$dir" -L "^($label)\$" \
     --output-on-failure --no-tests=error "$@" 2>&1 | tee "$log"
   local result=${PIPESTATUS[0]} summary

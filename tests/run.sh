@@ -45,7 +45,8 @@ clang_checks() {
 
 # All of core and libmemtuned, and other sources changed since origin/main.
 tidy() {
-  local dir=$1 base files
+  local dir=$1 base files log
+  log=$(log_of "$dir" tidy) || return
   base=$(git -C "$root" merge-base HEAD origin/main 2>/dev/null) || base=
   files=$(
     cd "$root" || exit 1
@@ -60,8 +61,8 @@ tidy() {
     sed "s|.*|^$root/&\$|; s|\\.cc\\\$\$|[.]cc\$|")
   # shellcheck disable=SC2086
   run-clang-tidy -quiet -p "$dir" -j "$jobs" $patterns \
-    >"$dir.tidy.log" 2>&1 || {
-    grep -E -A 6 'error:|warning:' "$dir.tidy.log" | head -n 60
+    >"$log" 2>&1 || {
+    grep -E -A 6 'error:|warning:' "$log" | head -n 60
     return 1
   }
 }
@@ -117,7 +118,6 @@ all() {
   MEMTUNED_BENCH_SHORT=1 run_ctest "$build" bench
 }
 
-mkdir -p "$(dirname "$build")"
 case ${1:-all} in
   all) all ;;
   unit | e2e)

@@ -9,6 +9,8 @@ import re
 import subprocess
 import sys
 
+from tree import Tree
+
 ROOT = os.environ.get("MEMTUNED_SOURCE_DIR") or os.path.abspath(
     os.path.join(os.path.dirname(__file__), "..", ".."))
 BUILD = os.environ.get("MEMTUNED_BUILD_DIR") or os.path.join(ROOT, "build")
@@ -26,22 +28,17 @@ def generated(table):
 
 
 def markdown_files():
-    for folder, folders, files in os.walk(ROOT):
-        folders[:] = [name for name in folders
-                      if not name.startswith(("build", ".git"))]
-        for name in files:
-            if name.endswith(".md"):
-                yield os.path.join(folder, name)
+    return [path for path in Tree(ROOT).paths if path.endswith(".md")]
 
 
 def main():
     write = "--write" in sys.argv[1:]
     problems = []
     in_readme = set()
-    for path in markdown_files():
+    for short in markdown_files():
+        path = os.path.join(ROOT, short)
         with open(path, encoding="utf-8") as file:
             text = file.read()
-        short = os.path.relpath(path, ROOT)
         if short == "README.md":
             in_readme = {match[1] for match in _block.findall(text)}
         fresh = _block.sub(

@@ -28,6 +28,11 @@ def problems_of(check, files):
         return check(Tree(root))
 
 
+def paths_of(files):
+    """What a tree with these files, without git, takes for its own."""
+    return problems_of(lambda tree: tree.paths, files)
+
+
 class TreeTest(unittest.TestCase):
     """The real tree keeps every rule."""
 
@@ -41,6 +46,21 @@ class TreeTest(unittest.TestCase):
             with self.subTest(check.__name__):
                 problems = check(tree)
                 self.assertFalse(problems, "\n" + "\n".join(problems))
+
+    def test_without_git_leaves_out_what_gitignore_names(self):
+        kept = [".gitignore", "build.log", "core/a.cc", "core/build/a.cc",
+                "deploy/out"]
+        left_out = ["build/a.cc", "build-tsan/logs/a.log", "core/a.pyc",
+                    "out/a", "core/__pycache__/a"]
+        files = {path: "" for path in kept + left_out}
+        files[".gitignore"] = "/build*/\n\n# x\n*.pyc\n/out\n__pycache__/\n"
+
+        self.assertEqual(paths_of(files), kept)
+
+    def test_without_git_refuses_a_gitignore_it_cannot_read(self):
+        for pattern in ("!core", "a/**/b"):
+            with self.assertRaises(ValueError):
+                paths_of({".gitignore": pattern})
 
 
 class SourcesTest(unittest.TestCase):

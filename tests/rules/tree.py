@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """The files of the source tree, as the rules see them: what git tracks or
-would track, and without git everything outside build folders."""
+would track, and without git everything that .gitignore leaves."""
 
 import os
+import pathlib
 import subprocess
 
 CODE = (".h", ".cc", ".c")
@@ -55,12 +56,41 @@ def _list_files(root):
 
 
 def _walk(root):
+    ignored = _read_gitignore(root)
     paths = []
     for folder, folders, files in os.walk(root):
-        folders[:] = [name for name in folders
-                      if name not in (".git", "__pycache__")
-                      and not (folder == root and name.startswith("build"))]
-        for name in files:
+        def path_of(name, folder=folder):
             path = os.path.relpath(os.path.join(folder, name), root)
-            paths.append(path.replace(os.sep, "/"))
+            return path.replace(os.sep, "/")
+
+        folders[:] = [name for name in folders
+                      if name != ".git" and not ignored(path_of(name), True)]
+        paths += [path_of(name) for name in files
+                  if not ignored(path_of(name), False)]
     return paths
+
+
+def _read_gitignore(root):
+    """ignored(path, is_folder) after the root's .gitignore, as far as plain
+    patterns go: no exceptions (!) and no **."""
+    try:
+        with open(os.path.join(root, ".gitignore"), encoding="utf-8") as file:
+            lines = [line.strip() for line in file]
+    except FileNotFoundError:
+        lines = []
+    patterns = [line for line in lines if line and not line.startswith("#")]
+    for pattern in patterns:
+        if pattern.startswith("!") or "**" in pattern:
+            raise ValueError(f".gitignore: cannot read {pattern}")
+
+    def ignored(path, is_folder):
+        return any(_matches(path, pattern) for pattern in patterns
+                   if is_folder or not pattern.endswith("/"))
+    return ignored
+
+
+def _matches(path, pattern):
+    pattern = pattern.rstrip("/")
+    if "/" in pattern:  # counts from the root
+        pattern = "/" + pattern.lstrip("/")
+    return pathlib.PurePosixPath("/" + path).match(pattern)
