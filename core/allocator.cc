@@ -123,8 +123,7 @@ Pfn Allocator::TryZones(int order, PageType type, ThreadContext& thread,
     const Mark mark(LoadRelaxed(min_mark ? z.watermark_min : z.watermark_low) +
                         LoadRelaxed(z.watermark_boost),
                     /*is_last_attempt=*/min_mark);
-    const Pfn pfn =
-        TakeFromZone(zone, LoadRelaxed(cpu.cpu), order, type, mark, thread);
+    const Pfn pfn = TakeFromZone(zone, number, order, type, mark, thread);
     if (pfn.value == kNil) continue;
     CountNuma(zone, *preferred, cpu, interleaved, order);
     return pfn;
@@ -132,11 +131,14 @@ Pfn Allocator::TryZones(int order, PageType type, ThreadContext& thread,
   return Pfn{kNil};
 }
 
-Pfn Allocator::TakeFromZone(Zone& zone, uint32_t cpu, int order, PageType type,
-                            Mark mark, ThreadContext& thread) noexcept {
+Pfn Allocator::TakeFromZone(Zone& zone, uint32_t number, int order,
+                            PageType type, Mark mark,
+                            ThreadContext& thread) noexcept {
+  const uint32_t cpu =
+      LoadRelaxed(mapping_.cpu_table[number > kMaxCpuNumber ? 0 : number].cpu);
   PagesetShared& shared =
       mapping_.pagesets[size_t{zone.shared().number} * mapping_.nr_cpus + cpu];
-  Pageset pageset(mapping_, zone, shared, thread);
+  Pageset pageset(mapping_, zone, shared, thread, mapping_.SeatOf(number));
   Pfn pfn{kNil};
   uint32_t taken = 0;
   switch (pageset.TakeBlocks(order, type, mark, &pfn, 1, &taken)) {
@@ -228,7 +230,7 @@ size_t Allocator::AllocateBulk(int order, std::span<Pfn> out) noexcept {
     if (LoadRelaxed(copy.policy) == 0 && Allows(copy, zone.node())) {
       PagesetShared& shared = mapping_.pagesets[LoadRelaxed(cpu.pageset)];
       uint32_t taken = 0;
-      Pageset(mapping_, zone, shared, thread)
+      Pageset(mapping_, zone, shared, thread, mapping_.SeatOf(number))
           .TakeBlocks(order, PageType::kOrdinary,
                       LoadRelaxed(zone.shared().watermark_low), out.data(),
                       static_cast<uint32_t>(out.size()), &taken);

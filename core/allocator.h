@@ -87,7 +87,7 @@ class Allocator {
       RELEASE(pageset.guard);
   Pfn TryZones(int order, PageType type, ThreadContext& thread,
                const MemsCopy& copy, bool min_mark) noexcept;
-  Pfn TakeFromZone(Zone& zone, uint32_t cpu, int order, PageType type,
+  Pfn TakeFromZone(Zone& zone, uint32_t number, int order, PageType type,
                    Mark mark, ThreadContext& thread) noexcept;
   Pfn TakeDirect(Zone& zone, PagesetShared& pageset, int order, PageType type,
                  Mark mark, ThreadContext& thread) noexcept;

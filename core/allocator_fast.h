@@ -25,7 +25,7 @@ inline uint64_t Allocator::TakeFast(int order, PageType type) noexcept {
   }
   PagesetShared& pageset = *last->pageset;
   const int list = ListOf(order, type);
-  if (MEMTUNED_UNLIKELY(!pageset.guard.TryLock(last->owner))) {
+  if (MEMTUNED_UNLIKELY(!pageset.guard.TryLock(last->owner, last->seat))) {
     return kNoPage;
   }
   const uint64_t top = LoadRelaxed(pageset.top[static_cast<unsigned>(list)]);
@@ -62,7 +62,7 @@ inline FreeResult Allocator::FreeFast(uint64_t page, int order) noexcept {
   if (MEMTUNED_UNLIKELY(
           !word.HasState(last->mine |
                          PageWord::State(PageKind::kUntouched, order, 0)) ||
-          !pageset.guard.TryLock(last->owner))) {
+          !pageset.guard.TryLock(last->owner, last->seat))) {
     return FreeCold(page, order);
   }
   const int list = ListOf(order, word.type());

@@ -66,8 +66,8 @@ FreeResult Allocator::FreeSlow(Pfn pfn, int order, PageWord word) noexcept {
   PagesetShared* shared = mapping_.PagesetOf(zone_number, LoadRelaxed(cpu.cpu));
   if (shared == nullptr) return Refuse(FreeResult::kOutOfRange);
   Zone& zone = segment_.zone(zone_number);
-  switch (
-      Pageset(mapping_, zone, *shared, thread).GiveBlock(pfn, order, word)) {
+  Pageset pageset(mapping_, zone, *shared, thread, mapping_.SeatOf(number));
+  switch (pageset.GiveBlock(pfn, order, word)) {
     case Pageset::Give::kGiven:
       NoteGiven(order, thread.slot);
       return FreeResult::kFreed;

@@ -72,10 +72,11 @@ absl::Status Segment::Validate(uint64_t file_bytes) {
         "; this library has layout ", kLayoutVersion, " abi ",
         absl::Hex(AbiHash()), ": rebuild against the daemon's version"));
   }
-  if (h.guard != kGuardTrylock || h.page_size_bytes != kPageSizeBytes) {
-    return absl::FailedPreconditionError(
-        absl::StrCat("segment: guard ", h.guard, ", page size ",
-                     h.page_size_bytes, " are not supported here"));
+  if ((h.guard != GuardKind::kTrylock && h.guard != GuardKind::kBiased) ||
+      h.page_size_bytes != kPageSizeBytes) {
+    return absl::FailedPreconditionError(absl::StrCat(
+        "segment: guard ", static_cast<uint32_t>(h.guard), ", page size ",
+        h.page_size_bytes, " are not supported here"));
   }
   if (absl::Status sizes = CheckSizes(h); !sizes.ok()) {
     return absl::DataLossError(absl::StrCat(sizes.message()));
@@ -123,6 +124,12 @@ Mapping MakeMapping(SegmentHeader* h, const SegmentLayout& l) {
   m.nr_processes = h->nr_processes;
   m.nr_threads = h->nr_threads;
   m.llc_pages_per_cpu = h->llc_pages_per_cpu;
+  m.guard = h->guard;
+  // Without barriers nobody could take the guards of this process's threads
+  // from them: it goes past the pagesets.
+  if (m.guard == GuardKind::kBiased && !env::JoinBarriers()) {
+    m.guard = GuardKind::kClosed;
+  }
   return m;
 }
 

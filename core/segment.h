@@ -85,7 +85,7 @@ struct NodeShared {
 struct SegmentHeader {
   uint64_t magic;
   uint32_t layout_version;
-  uint32_t guard;     // kGuardTrylock
+  GuardKind guard;    // kTrylock or kBiased
   uint64_t abi_hash;  // sizes and offsets of every shared struct
   uint64_t total_bytes;
   uint64_t page_size_bytes;
@@ -115,7 +115,6 @@ struct SegmentHeader {
   std::array<Shared64, 4> lock_takeovers;
   Shared64 mems_allowed_retries;
 };
-inline constexpr uint32_t kGuardTrylock = 1;
 static_assert(kNumTunables <= 32);
 
 struct SegmentNode {
@@ -132,6 +131,9 @@ struct SegmentConfig {
   uint32_t nr_threads = 1024;
   uint64_t llc_pages_per_cpu = 0;  // 0: unknown
   bool with_frames = true;
+  // kClosed: kBiased where this machine has what it takes and each of its CPUs
+  // plays a CPU of the pool alone; else kTrylock.
+  GuardKind guard = GuardKind::kClosed;
   // Sections made available at once in each zone; the rest is left to
   // InitialiseNextSection. kNil: all.
   uint32_t first_sections = 1;

@@ -84,6 +84,43 @@ absl::Status CheckConfig(const SegmentConfig& config) {
   return absl::OkStatus();
 }
 
+// On the live machine a CPU is itself. On a described one the machine's
+// CPUs play the first CPUs of the description, by number modulo.
+int PlayedBy(const Topology& t, const std::vector<int>& online, int number) {
+  const bool known = std::binary_search(online.begin(), online.end(), number) ||
+                     std::find(t.offline_cpus.begin(), t.offline_cpus.end(),
+                               number) != t.offline_cpus.end();
+  if (known) return number;
+  return online.empty() ? 0
+                        : online[static_cast<size_t>(number) % online.size()];
+}
+
+// The CPUs of this machine that have each of their pagesets for themselves.
+// Those that are online come first.
+std::vector<bool> Seats(const Topology& t, const std::vector<int>& online) {
+  std::vector<bool> seats(kMaxCpuNumber + 1), taken(kMaxCpuNumber + 1);
+  std::vector<int> numbers = env::OnlineCpus();
+  for (int n = 0; n <= kMaxCpuNumber; ++n) numbers.push_back(n);
+  for (int number : numbers) {
+    if (number > kMaxCpuNumber || seats[static_cast<size_t>(number)]) continue;
+    const auto cpu = static_cast<size_t>(PlayedBy(t, online, number));
+    seats[static_cast<size_t>(number)] = !taken[cpu];
+    taken[cpu] = true;
+  }
+  return seats;
+}
+
+GuardKind GuardKindFor(const Topology& t) {
+  const std::vector<bool> seats = Seats(t, t.OnlineCpus());
+  const std::vector<int> machine = env::OnlineCpus();
+  const bool alone =
+      std::all_of(machine.begin(), machine.end(), [&](int number) {
+        return number <= kMaxCpuNumber && seats[static_cast<size_t>(number)];
+      });
+  return alone && env::JoinBarriers() ? GuardKind::kBiased
+                                      : GuardKind::kTrylock;
+}
+
 SegmentHeader* Sizes(const SegmentConfig& config, SegmentHeader* h) {
   h->nr_nodes = static_cast<uint32_t>(config.nodes.size());
   h->nr_cpus =
@@ -115,7 +152,8 @@ SegmentHeader* Sizes(const SegmentConfig& config, SegmentHeader* h) {
 void FillHeader(const SegmentConfig& config, SegmentHeader* h) {
   Sizes(config, h);
   h->layout_version = kLayoutVersion;
-  h->guard = kGuardTrylock;
+  h->guard = config.guard != GuardKind::kClosed ? config.guard
+                                                : GuardKindFor(config.topology);
   h->abi_hash = AbiHash();
   h->page_size_bytes = kPageSizeBytes;
   h->total_bytes = ComputeLayout(*h).total_bytes;
@@ -242,19 +280,9 @@ void FillCpus(const SegmentConfig& config, Segment& segment) {
     Shared64& word = m.online_cpus[static_cast<size_t>(cpu) / 64];
     Store(word, LoadRelaxed(word) | uint64_t{1} << (cpu % 64));
   }
-  // On the live machine a CPU is itself. On a described one the machine's
-  // CPUs play the first CPUs of the description, by number modulo.
+  const std::vector<bool> seats = Seats(t, online);
   for (int number = 0; number <= kMaxCpuNumber; ++number) {
-    int cpu = number;
-    const bool known =
-        std::binary_search(online.begin(), online.end(), number) ||
-        std::find(t.offline_cpus.begin(), t.offline_cpus.end(), number) !=
-            t.offline_cpus.end();
-    if (!known) {
-      cpu = online.empty()
-                ? 0
-                : online[static_cast<size_t>(number) % online.size()];
-    }
+    const int cpu = PlayedBy(t, online, number);
     int home = t.HomeNodeOf(cpu);
     uint32_t zone =
         home < 0 ? kNil : segment.nodes()[static_cast<size_t>(home)].zone;
@@ -264,6 +292,7 @@ void FillCpus(const SegmentConfig& config, Segment& segment) {
       zone = segment.ZonelistOf(index)[0];
     }
     CpuEntry& entry = m.cpu_table[number];
+    Store(entry.has_seat, seats[static_cast<size_t>(number)] ? 1u : 0u);
     Store(entry.cpu, static_cast<uint32_t>(cpu));
     Store(entry.node, m.zones[zone].node);
     Store(entry.zone, zone);

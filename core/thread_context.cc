@@ -130,13 +130,13 @@ ThreadContext& ThreadRegistry::Current() {
 void ThreadRegistry::Refresh() {
   ThreadContext& context = Current();
   const uint32_t number = env::CurrentCpuOrNone();
-  if (context.slot == nullptr || number > kMaxCpuNumber) return;
   const Mapping& m = segment_.mapping();
+  const GuardSeat seat = m.SeatOf(number);
+  if (context.slot == nullptr || seat.cpu > kMaxCpuNumber) return;
   const CpuEntry& cpu = m.cpu_table[number];
   LastUsed last;
   last.registry = id_.load(std::memory_order_relaxed);
-  last.cpu_now = env::CpuGlance::OfThisThread();
-  last.cpu = number;
+  last.seat = seat;
   last.owner = context.owner;
   last.pageset = &m.pagesets[LoadRelaxed(cpu.pageset)];
   last.zone = &m.zones[LoadRelaxed(cpu.zone)];

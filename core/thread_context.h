@@ -18,8 +18,7 @@ namespace memtuned {
 // its pageset) by two comparisons that are predicted.
 struct LastUsed {
   uint64_t registry = 0;  // ThreadRegistry::id_, never reused
-  env::CpuGlance cpu_now;
-  uint32_t cpu = ~0u;  // CPU number of this machine
+  GuardSeat seat;         // with the CPU number of this machine
   ThreadOwner owner = 0;
   PagesetShared* pageset = nullptr;  // of the CPU's home zone
   const ZoneShared* zone = nullptr;
@@ -61,7 +60,7 @@ class ThreadRegistry {
     LastUsed& last = LastUsedHere();
     return MEMTUNED_LIKELY(last.registry ==
                                id_.load(std::memory_order_relaxed) &&
-                           last.cpu == last.cpu_now.Now())
+                           last.seat.cpu == last.seat.cpu_now.Now())
                ? &last
                : nullptr;
   }

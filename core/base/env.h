@@ -21,6 +21,14 @@
 //   uint32_t CurrentCpuOrNone()  the same in one load, or a huge number when
 //                              only the kernel knows
 //   CpuGlance::OfThisThread()  kept by a thread, its Now() is that number
+//   bool StoreIfHere(CpuGlance, cpu, word, value)
+//                              if this thread runs on `cpu` and the word is 0,
+//                              stores value: one step for all threads of that
+//                              CPU, but not for others
+//   void BarrierOnAllCpus()    every thread of every process that called
+//                              JoinBarriers passes a full barrier
+//   bool JoinBarriers()        false: StoreIfHere or barriers do not work here
+//   std::vector<int> OnlineCpus()  of this machine, ascending
 //   uint64_t NowNs()           monotonic nanoseconds
 //   void SpinPause(int round)  called by a waiter, round 0, 1, 2, ...
 //   void LockEdge(const void*) before a lock in shared memory is tried and

@@ -8,7 +8,10 @@
 #include <sys/rseq.h>
 #include <time.h>
 
+#include <atomic>
+#include <cstddef>
 #include <cstdint>
+#include <vector>
 
 #include "core/base/env_cost.h"
 
@@ -28,6 +31,7 @@ class CpuGlance {
   constexpr CpuGlance() = default;
   // Negative, that is, huge when not registered.
   uint32_t Now() const { return *word_; }
+  const volatile uint32_t* word() const { return word_; }
 
  private:
   explicit CpuGlance(const volatile uint32_t* word) : word_(word) {}
@@ -35,6 +39,59 @@ class CpuGlance {
 };
 inline uint32_t CurrentCpuOrNone() { return CpuGlance::OfThisThread().Now(); }
 uint32_t CurrentCpu();
+
+// A restartable sequence (rseq(2)): compares, then stores. When the kernel
+// takes the CPU away in between, the thread goes on at the abort label instead,
+// which the signature before it marks; it tries again a few times, as a
+// debugger that steps through would never let it finish.
+inline bool StoreIfHere(CpuGlance cpu_now, uint32_t cpu,
+                        std::atomic<uint32_t>& word, uint32_t value) {
+#if defined(__x86_64__)
+  static_assert(offsetof(struct rseq, rseq_cs) ==
+                offsetof(struct rseq, cpu_id) + 4);
+  for (int round = 0; round < 8; ++round) {
+    asm goto(
+        // The descriptor: version, flags, start, length, abort.
+        ".pushsection __rseq_cs, \"aw\"\n"
+        ".balign 32\n"
+        "3: .long 0, 0\n"
+        ".quad 1f, 2f - 1f, 4f\n"
+        ".popsection\n"
+        "leaq 3b(%%rip), %%rax\n"
+        "movq %%rax, 4(%[cpu_id])\n"
+        "1: cmpl %[cpu], (%[cpu_id])\n"
+        "jne %l[elsewhere]\n"
+        "cmpl $0, (%[word])\n"
+        "jne %l[elsewhere]\n"
+        "movl %[value], (%[word])\n"
+        "2:\n"
+        ".pushsection .text.unlikely, \"ax\"\n"
+        // ud1 with the signature as its operand, as rseq(2) has it.
+        ".byte 0x0f, 0xb9, 0x3d\n"
+        ".long 0x53053053\n"
+        "4: jmp %l[aborted]\n"
+        ".popsection\n"
+        :
+        : [cpu_id] "r"(cpu_now.word()), [cpu] "r"(cpu), [word] "r"(&word),
+          [value] "r"(value)
+        : "rax", "memory", "cc"
+        : elsewhere, aborted);
+    // For tools that watch atomics and cannot read the lines above.
+    word.load(std::memory_order_acquire);
+    return true;
+  elsewhere:
+    return false;
+  aborted:
+    continue;
+  }
+#else
+  (void)cpu_now, (void)cpu, (void)word, (void)value;
+#endif
+  return false;
+}
+void BarrierOnAllCpus();
+bool JoinBarriers();
+std::vector<int> OnlineCpus();
 
 inline uint64_t NowNs() {
   timespec now;

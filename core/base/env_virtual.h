@@ -7,6 +7,7 @@
 #ifndef MEMTUNED_CORE_BASE_ENV_VIRTUAL_H_
 #define MEMTUNED_CORE_BASE_ENV_VIRTUAL_H_
 
+#include <atomic>
 #include <cstddef>
 #include <cstdint>
 #include <deque>
@@ -35,6 +36,19 @@ struct CpuGlance {
   static CpuGlance OfThisThread() { return {}; }
   uint32_t Now() const { return CurrentCpu(); }
 };
+// Fibers change at hooks only, so that this is one step for all of them; a
+// sequence that restarts has done nothing yet and need not be shown.
+inline bool StoreIfHere(CpuGlance, uint32_t cpu, std::atomic<uint32_t>& word,
+                        uint32_t value) {
+  if (CurrentCpu() != cpu || word.load(std::memory_order_acquire) != 0) {
+    return false;
+  }
+  word.store(value, std::memory_order_release);
+  return true;
+}
+inline void BarrierOnAllCpus() {}
+inline bool JoinBarriers() { return true; }
+inline std::vector<int> OnlineCpus() { return {0}; }
 uint64_t NowNs();
 void SpinPause(int round);
 void LockEdge(const void* lock);

@@ -8,6 +8,7 @@
 #include <array>
 #include <cstdint>
 
+#include "core/base/biased_lock.h"
 #include "core/base/pfn.h"
 #include "core/base/shm.h"
 #include "core/base/shm_lock.h"
@@ -90,9 +91,9 @@ struct PagesetList {
 
 // One CPU's pageset of one zone. All zero: empty, never used.
 struct alignas(64) PagesetShared {
-  ShmLock<LockRank::kPageset> guard;
-  Shared32 pages;  // held, all lists; written under guard
-  Shared32 high;   // floating, clamped lazily; written under guard
+  BiasedLock<LockRank::kPageset> guard;  // biased to this CPU
+  Shared32 pages;                        // held, all lists; written under guard
+  Shared32 high;  // floating, clamped lazily; written under guard
   // Under guard: policy state, and a copy of the limits as of `seen`.
   uint32_t free_count;
   uint32_t seen;  // ZoneShared::control when the copy was made, no flags
@@ -145,7 +146,10 @@ struct CpuEntry {
   Shared32 zone;                 // that node's first zone for ordinary pages
   Shared32 pageset;              // that zone's pageset of this CPU
   Shared32 first_pfn, nr_pages;  // of that zone
-  uint32_t reserved[2];
+  // 1: guards of these pagesets are biased to this CPU, 0: to another one that
+  // plays the same CPU of the pool.
+  Shared32 has_seat;
+  uint32_t reserved;
 };
 
 // Per-process pointers and sizes. Copied freely.
@@ -171,6 +175,7 @@ struct Mapping {
   uint32_t nr_processes = 0, nr_threads = 0;
   // A CPU's share of the last-level cache; large_cache compares it.
   uint64_t llc_pages_per_cpu = 0;
+  GuardKind guard = GuardKind::kClosed;
 
   uint32_t words_of_sections() const { return (nr_sections + 63) / 64; }
   Page& page(Pfn pfn) const { return memmap[pfn.value]; }
@@ -179,6 +184,14 @@ struct Mapping {
     return zone < nr_zones && cpu < nr_cpus
                ? &pagesets[size_t{zone} * nr_cpus + cpu]
                : nullptr;
+  }
+  // Where a thread on CPU `number` of this machine sits: it can take guards of
+  // pagesets of cpu_table[number] only.
+  GuardSeat SeatOf(uint32_t number) const {
+    const bool sits = guard != GuardKind::kBiased ||
+                      (number <= kMaxCpuNumber &&
+                       LoadRelaxed(cpu_table[number].has_seat) != 0);
+    return {guard, sits ? number : env::kNoCpu, env::CpuGlance::OfThisThread()};
   }
   uint32_t NumberOf(const PagesetShared& pageset) const {
     return static_cast<uint32_t>(&pageset - pagesets);

@@ -64,7 +64,7 @@ Pageset::Take Pageset::TakeBlocks(int order, PageType type, Mark mark, Pfn* out,
     MarkUsed();  // what goes past the pageset is counted on it
     return Take::kNotCached;
   }
-  if (!p_->guard.TryLock(thread_->owner)) {
+  if (!p_->guard.TryLock(thread_->owner, seat_)) {
     AtomicBump(p_->trylock_misses);
     return Take::kMissed;
   }
@@ -275,7 +275,7 @@ Pageset::Give Pageset::GiveBlock(Pfn pfn, int order, PageWord word) {
     MarkUsed();
     return Give::kNotCached;
   }
-  if (!p_->guard.TryLock(thread_->owner)) {
+  if (!p_->guard.TryLock(thread_->owner, seat_)) {
     AtomicBump(p_->trylock_misses);
     return Give::kMissed;
   }

@@ -85,12 +85,14 @@ inline bool PushTop(const Mapping& mapping, PagesetShared& pageset, int list,
 // A view of one pageset for one operation of one thread.
 class Pageset {
  public:
+  // `seat` is needed to take and give; draining works from anywhere.
   Pageset(const Mapping& mapping, Zone& zone, PagesetShared& shared,
-          ThreadContext& thread)
+          ThreadContext& thread, const GuardSeat& seat = {})
       : mapping_(&mapping),
         zone_(&zone),
         p_(&shared),
         thread_(&thread),
+        seat_(seat),
         chunks_(mapping, thread) {}
 
   enum class Take {
@@ -120,7 +122,7 @@ class Pageset {
   void CommitFreeLocked(int list, int order) REQUIRES(p_->guard);
 
   // Returns everything to the zone, at most 64 blocks per hold. Waits for the
-  // guard. Returns: pages given back.
+  // guard. Returns: pages given back; 0 where this process may take no guards.
   uint64_t Drain() EXCLUDES(p_->guard);
 
   // Empties the depot of the zone. Returns: pages given back.
@@ -189,6 +191,7 @@ class Pageset {
   Zone* zone_;
   PagesetShared* p_;
   ThreadContext* thread_;
+  GuardSeat seat_;
   ChunkPool chunks_;
 };
 

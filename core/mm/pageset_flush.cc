@@ -270,11 +270,12 @@ uint64_t Pageset::DrainListLocked(int list) {
 }
 
 uint64_t Pageset::Drain() {
-  if (LoadRelaxed(p_->pages) == 0) return 0;
+  const GuardKind kind = mapping_->guard;
+  if (LoadRelaxed(p_->pages) == 0 || kind == GuardKind::kClosed) return 0;
   uint64_t drained = 0;
-  p_->guard.Lock(thread_->owner);
+  p_->guard.LockFromAnywhere(thread_->owner, kind);
   for (int list = 0; list < kNumLists; ++list) drained += DrainListLocked(list);
-  p_->guard.Unlock();
+  p_->guard.UnlockFromAnywhere(kind);
   return drained;
 }
 

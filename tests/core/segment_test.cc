@@ -130,7 +130,9 @@ TEST_F(BrokenSegmentTest, AnotherLayoutIsAPreconditionThatFailed) {
             absl::StatusCode::kFailedPrecondition);
   EXPECT_EQ(AttachWith([](SegmentHeader& h) { ++h.abi_hash; }).code(),
             absl::StatusCode::kFailedPrecondition);
-  EXPECT_EQ(AttachWith([](SegmentHeader& h) { h.guard = 9; }).code(),
+  EXPECT_EQ(AttachWith([](SegmentHeader& h) {
+              h.guard = static_cast<GuardKind>(9);
+            }).code(),
             absl::StatusCode::kFailedPrecondition);
   EXPECT_EQ(
       AttachWith([](SegmentHeader& h) { h.page_size_bytes = 65536; }).code(),

@@ -85,9 +85,10 @@ TEST_F(ZoneCheckerTest, FindsHeldLocks) {
   zone().lock.Lock(77);
   EXPECT_THAT(Check(), HasSubstr("lock of zone 0 is held by 77"));
   zone().lock.Unlock();
-  pageset().guard.Lock(78);
+  const GuardKind kind = pool_.mapping().guard;
+  pageset().guard.LockFromAnywhere(78, kind);
   EXPECT_THAT(Check(), HasSubstr("guard of zone 0"));
-  pageset().guard.Unlock();
+  pageset().guard.UnlockFromAnywhere(kind);
   pool_.segment().header().tuning_lock.Lock(79);
   EXPECT_THAT(Check(), HasSubstr("tuning lock is held by 79"));
   pool_.segment().header().tuning_lock.Unlock();

@@ -90,13 +90,13 @@ void TestSegment::ResetPagesetHere(uint32_t zone) {
   thread.owner = kCreatorOwner;
   Pageset(mapping(), segment_->zone(zone), p, thread).Drain();
   Pageset::DrainDepot(mapping(), segment_->zone(zone), thread);
-  p.guard.Lock(kCreatorOwner);
+  p.guard.LockFromAnywhere(kCreatorOwner, mapping().guard);
   Store(p.high, 0u);
   p.free_count = 0;
   p.alloc_factor = 0;
   p.previous_free_was_high_order = false;
   p.seen = 0;
-  p.guard.Unlock();
+  p.guard.UnlockFromAnywhere(mapping().guard);
 }
 
 void TestSegment::DrainEverything() {

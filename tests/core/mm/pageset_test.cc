@@ -110,11 +110,11 @@ TEST(PagesetTest, AGuardHeldElsewhereCostsAHoldAPage) {
   PagesetShared& pageset = run.pool().PagesetHere();
   run.Cycle(0, 10, 1);
   const Moved before = run.Now();
-  pageset.guard.Lock(99);
+  pageset.guard.LockFromAnywhere(99, run.pool().mapping().guard);
 
   run.Cycle(0, 10, 1);
 
-  pageset.guard.Unlock();
+  pageset.guard.UnlockFromAnywhere(run.pool().mapping().guard);
   const Moved moved = run.Now();
   EXPECT_EQ(moved.holds - before.holds, 20u);
   EXPECT_EQ(moved.direct_in, 10u);
