@@ -52,7 +52,7 @@ inline bool StoreIfHere(CpuGlance cpu_now, uint32_t cpu,
   for (int round = 0; round < 8; ++round) {
     asm goto(
         // The descriptor: version, flags, start, length, abort.
-        ".pushsection __rseq_cs, \"aw\"\n"
+        ".pushsection __rseq_cs, \"aw?\"\n"
         ".balign 32\n"
         "3: .long 0, 0\n"
         ".quad 1f, 2f - 1f, 4f\n"
@@ -65,7 +65,7 @@ inline bool StoreIfHere(CpuGlance cpu_now, uint32_t cpu,
         "jne %l[elsewhere]\n"
         "movl %[value], (%[word])\n"
         "2:\n"
-        ".pushsection .text.unlikely, \"ax\"\n"
+        ".pushsection .text.unlikely, \"ax?\"\n"
         // ud1 with the signature as its operand, as rseq(2) has it.
         ".byte 0x0f, 0xb9, 0x3d\n"
         ".long 0x53053053\n"
