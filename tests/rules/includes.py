@@ -168,4 +168,36 @@ def one_translation_unit(tree):
             for path, number in places]
 
 
-CHECKS = (floors, rings, libraries, core_alone, one_translation_unit)
+def own_header_first(tree):
+    """foo.cc includes foo.h before anything else: so it shows that foo.h
+    compiles alone, and tests/rules/CMakeLists.txt need not."""
+    known = set(tree.code())
+    problems = []
+    for path in product_code(tree):
+        header = path.removesuffix(".cc") + ".h"
+        if not path.endswith(".cc") or header not in known:
+            continue
+        included = includes_of(tree, path)
+        if not included or included[0][1] != header:
+            problems.append(f"{path}:1: does not include {header} first")
+    return problems
+
+
+def guards(tree):
+    """A header may be included twice: its guard is named after its path, and
+    that of one that programs include after their path to it."""
+    problems = []
+    for path in product_code(tree):
+        if not path.endswith(".h"):
+            continue
+        name = path.removeprefix("client/attach/include/memtuned/")
+        guard = "MEMTUNED_" + re.sub("[^A-Z0-9]", "_", name.upper()) + "_"
+        directives = [line.split() for line in tree.lines(path)
+                      if line.startswith("#")]
+        if directives[:2] != [["#ifndef", guard], ["#define", guard]]:
+            problems.append(f"{path}:1: no include guard {guard}")
+    return problems
+
+
+CHECKS = (floors, rings, libraries, core_alone, one_translation_unit,
+          own_header_first, guards)

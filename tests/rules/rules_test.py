@@ -173,6 +173,20 @@ class IncludesTest(unittest.TestCase):
             "core/a.cc": "#include <google/protobuf/message.h>\n"
                          "#include <sys/mman.h>\n#include <vector>\n"})
 
+    def test_finds_a_source_whose_own_header_is_not_first(self):
+        for text, count in (('#include "core/a.h"\n#include <string>\n', 0),
+                            ('#include <string>\n#include "core/a.h"\n', 1),
+                            ('#include "core/b.h"\n', 1), ("", 1)):
+            self.expect(includes.own_header_first, count, {
+                "core/a.cc": text, "core/a.h": "", "core/main.cc": ""})
+
+    def test_finds_a_header_without_its_guard(self):
+        for guard, count in (("MEMTUNED_CORE_MM_A_H_", 0),
+                             ("MEMTUNED_CORE_A_H_", 1)):
+            text = f"// x\n#ifndef {guard}\n#define {guard}\n#endif\n"
+            self.expect(includes.guards, count, {"core/mm/a.h": text})
+        self.expect(includes.guards, 1, {"core/a.h": "#include <string>\n"})
+
     def test_finds_cli11_in_two_files(self):
         cli = "#include <CLI/CLI.hpp>\n"
         self.expect(includes.one_translation_unit, 2,
