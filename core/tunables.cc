@@ -18,7 +18,7 @@ namespace {
 constexpr const char* kPolicies[] = {"fixed", "watermark", "adaptive",
                                      "adaptive-high", "memtuned"};
 
-constexpr std::array<TunableDef, kNumTunables> kTable = {{
+constexpr std::array<TunableDef, kNumTunables> kTunables = {{
     {.id = TunableId::kPagesetPolicy,
      .name = "pageset.policy",
      .kernel_name = "",
@@ -130,7 +130,7 @@ constexpr std::array<TunableDef, kNumTunables> kTable = {{
 
 constexpr bool InIdOrder() {
   for (int i = 0; i < kNumTunables; ++i) {
-    if (static_cast<int>(kTable[i].id) != i) return false;
+    if (static_cast<int>(kTunables[i].id) != i) return false;
   }
   return true;
 }
@@ -202,14 +202,14 @@ std::optional<T> ParseNumber(std::string_view text) {
 
 }  // namespace
 
-std::span<const TunableDef> TunableTable() { return kTable; }
+std::span<const TunableDef> TunableTable() { return kTunables; }
 
 const TunableDef& GetTunable(TunableId id) {
-  return kTable[static_cast<size_t>(id)];
+  return kTunables[static_cast<size_t>(id)];
 }
 
 const TunableDef* FindTunable(std::string_view name) {
-  for (const TunableDef& def : kTable) {
+  for (const TunableDef& def : kTunables) {
     if (name == def.name) return &def;
   }
   return nullptr;

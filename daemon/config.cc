@@ -26,12 +26,6 @@ constexpr size_t kMaxFileBytes = 1 << 20;
 constexpr size_t kMaxPathBytes = 1024;
 constexpr size_t kMaxEchoedValue = 64;
 
-std::string Echo(const std::string& text) {
-  return absl::StrCat("'",
-                      absl::Utf8SafeCEscape(text.substr(0, kMaxEchoedValue)),
-                      text.size() > kMaxEchoedValue ? "..." : "", "'");
-}
-
 absl::Status Bad(const std::string& text, const std::string& allowed) {
   return absl::InvalidArgumentError(
       absl::StrCat("is ", Echo(text), "; allowed ", allowed));
@@ -241,6 +235,12 @@ std::string YamlScalar(const std::string& text) {
 }
 
 }  // namespace
+
+std::string Echo(const std::string& text) {
+  return absl::StrCat("'",
+                      absl::Utf8SafeCEscape(text.substr(0, kMaxEchoedValue)),
+                      text.size() > kMaxEchoedValue ? "..." : "", "'");
+}
 
 std::span<const ConfigSetting> ConfigSettings() { return kSettings; }
 

@@ -138,6 +138,9 @@ absl::Status AddPool(const PoolText& text, Config& config);
 // "1GiB", "256GiB/node".
 std::string PoolSizeText(const PoolConfig& pool);
 
+// A value as messages show it: quoted, escaped, and cut when it is long.
+std::string Echo(const std::string& text);
+
 // Defaults, then the file, then the flags; then what depends on several
 // settings is filled in and checked: socket paths, a pool at least, the
 // metrics address.

@@ -15,7 +15,6 @@ namespace {
 
 constexpr size_t kMaxPools = 64;
 constexpr size_t kMaxNameBytes = 32;
-constexpr size_t kMaxEchoedValue = 64;
 constexpr uint64_t kPageBytes = 4096;
 constexpr uint64_t kMinBytes = uint64_t{1} << 20;
 constexpr uint64_t kMaxBytes = uint64_t{1} << 50;
@@ -25,12 +24,6 @@ struct Unit {
   int shift;
 };
 constexpr Unit kUnits[] = {{"TiB", 40}, {"GiB", 30}, {"MiB", 20}, {"KiB", 10}};
-
-std::string Echo(const std::string& text) {
-  return absl::StrCat("'",
-                      absl::Utf8SafeCEscape(text.substr(0, kMaxEchoedValue)),
-                      text.size() > kMaxEchoedValue ? "..." : "", "'");
-}
 
 absl::Status Bad(const std::string& field, const std::string& text,
                  const std::string& allowed) {

@@ -60,7 +60,6 @@ build_all() {
   mkdir -p "$build"
   local log=$build/quickstart-build.log
   echo "building in $build (log: $log)"
-  export CCACHE_SLOPPINESS=${CCACHE_SLOPPINESS:-pch_defines,time_macros}
   {
     cmake -G Ninja -S "$root" -B "$build" -DCMAKE_BUILD_TYPE=RelWithDebInfo &&
       ninja -C "$build" bin/memtuned bin/memtunectl bin/memtune-load

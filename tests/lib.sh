@@ -6,8 +6,6 @@
 root=$(readlink -f "$(dirname "${BASH_SOURCE[0]}")/..")
 build=${MEMTUNED_BUILD_DIR:-$root/build}
 jobs=${MEMTUNED_JOBS:-$(nproc)}
-# ccache and precompiled headers go together only with these.
-export CCACHE_SLOPPINESS=${CCACHE_SLOPPINESS:-pch_defines,time_macros}
 # A fresh clone in another folder finds what the last one compiled.
 export CCACHE_BASEDIR=${CCACHE_BASEDIR:-$root}
 export CCACHE_NOHASHDIR=${CCACHE_NOHASHDIR:-1}

@@ -4,7 +4,7 @@
 # "N passed, N failed"; every build, fuzzer and clang-tidy run counts as one.
 #   tests/run.sh [unit|e2e|rules|fuzz|bench|all]      (default: all)
 # Environment: MEMTUNED_BUILD_DIR (build), MEMTUNED_JOBS (number of CPUs),
-# MEMTUNED_FUZZ_SECONDS (15 each), MEMTUNED_NO_INSTALL=1 (never call apt).
+# MEMTUNED_FUZZ_SECONDS (8 each), MEMTUNED_NO_INSTALL=1 (never call apt).
 set -uo pipefail
 # shellcheck source=tests/lib.sh
 . "$(dirname "$(readlink -f "$0")")/lib.sh"
@@ -35,11 +35,14 @@ need() {
   exit 1
 }
 
+clang=(-DCMAKE_C_COMPILER=clang -DCMAKE_CXX_COMPILER=clang++)
+
+# Compiles every source of the product alone and links nothing.
 clang_checks() {
   local dir=$build-clang
-  build_variant "build with clang, thread-safety" "$dir" \
-    -DCMAKE_BUILD_TYPE=Debug -DCMAKE_CXX_FLAGS=-g0 \
-    -DCMAKE_C_COMPILER=clang -DCMAKE_CXX_COMPILER=clang++ || return
+  build_variant "clang's warnings, thread-safety, headers" "$dir" \
+    -DMEMTUNED_ANALYSE=ON -DCMAKE_BUILD_TYPE=Debug -DCMAKE_CXX_FLAGS_DEBUG=-g0 \
+    "${clang[@]}"
   check "clang-tidy" tidy "$dir"
 }
 
@@ -67,34 +70,37 @@ tidy() {
   }
 }
 
+# configure_sanitized DIR CMAKE-ARGUMENT...: the core without gRPC.
+configure_sanitized() {
+  configure "$@" "${clang[@]}" -DMEMTUNED_CORE_ONLY=ON \
+    -DCMAKE_BUILD_TYPE=Debug -DCMAKE_CXX_FLAGS_DEBUG="-O1 -g1 -DNDEBUG"
+}
+
+build_sanitized() {
+  configure_sanitized "$@" && compile "$1"
+}
+
+build_fuzzers() {
+  configure_sanitized "$@" && compile "$1" memtuned_fuzzers
+}
+
 # shellcheck disable=SC2034  # ctest_prefix is read by run_ctest
-# sanitized NAME DIR FLAGS: the core and its tests without gRPC.
+# sanitized NAME DIR CMAKE-ARGUMENT...: the core's tests under a sanitizer.
 sanitized() {
-  local name=$1 dir=$2 flags=$3
-  build_variant "build core with $name" "$dir" -DMEMTUNED_CORE_ONLY=ON \
-    -DCMAKE_BUILD_TYPE=RelWithDebInfo -DMEMTUNED_SANITIZE="$flags" \
-    -DCMAKE_CXX_FLAGS_RELWITHDEBINFO="-O1 -g1 -DNDEBUG" || return
+  local name=$1 dir=$2
+  shift
+  check "build core with $name" build_sanitized "$@" || return
   # Old sanitizer runtimes cannot live with much address randomisation.
   local ctest_prefix=()
   setarch -R true 2>/dev/null && ctest_prefix=(setarch -R)
   ASAN_OPTIONS=detect_stack_use_after_return=1 \
     UBSAN_OPTIONS=print_stacktrace=1 \
     TSAN_OPTIONS="ignore_noninstrumented_modules=1 halt_on_error=1" \
-    run_ctest "$dir" unit
+    run_ctest "$dir" unit -j "$jobs"
 }
 
-build_fuzzers() {
-  configure "$1" -DMEMTUNED_FUZZ=ON -DCMAKE_BUILD_TYPE=RelWithDebInfo \
-    -DMEMTUNED_FUZZ_SECONDS="${MEMTUNED_FUZZ_SECONDS:-15}" \
-    -DCMAKE_C_COMPILER=clang -DCMAKE_CXX_COMPILER=clang++ &&
-    compile "$1" memtuned_fuzzers
-}
-
-fuzz() {
-  local dir=$build-fuzz
-  check "build fuzzers" build_fuzzers "$dir" || return
-  run_ctest "$dir" fuzz -j "$jobs"
-}
+fuzz_options=(-DMEMTUNED_FUZZ=ON
+  -DMEMTUNED_FUZZ_SECONDS="${MEMTUNED_FUZZ_SECONDS:-8}")
 
 all() {
   install build run test bench-peers
@@ -103,18 +109,17 @@ all() {
     run_ctest "$build" rules -j "$jobs"
   step "2 GCC, warnings are errors, unit tests"
   need build_gcc
-  run_ctest "$build" unit
+  run_ctest "$build" unit -j "$jobs"
   step "3 clang, thread-safety, clang-tidy"
   clang_checks
-  step "4 ASan and UBSan on core"
-  sanitized "ASan and UBSan" "$build-asan" address,undefined
+  step "4 ASan and UBSan on core, fuzzers over their kept corpora"
+  sanitized "ASan, UBSan and fuzzers" "$build-asan" "${fuzz_options[@]}"
+  run_ctest "$build-asan" fuzz -j "$jobs"
   step "5 TSan on core"
-  sanitized TSan "$build-tsan" thread
-  step "6 fuzzers over their kept corpora"
-  fuzz
-  step "7 end to end"
-  run_ctest "$build" e2e
-  step "8 bench, for a moment; time is not judged here"
+  sanitized TSan "$build-tsan" -DMEMTUNED_SANITIZE=thread
+  step "6 end to end"
+  run_ctest "$build" e2e -j "$jobs"
+  step "7 bench, for a moment; time is not judged here"
   MEMTUNED_BENCH_SHORT=1 run_ctest "$build" bench
 }
 
@@ -136,7 +141,8 @@ case ${1:-all} in
   fuzz)
     install build test
     step "fuzzers"
-    fuzz
+    need check "build fuzzers" build_fuzzers "$build-asan" "${fuzz_options[@]}"
+    run_ctest "$build-asan" fuzz -j "$jobs"
     ;;
   bench)
     install build test bench-peers

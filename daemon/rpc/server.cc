@@ -22,7 +22,7 @@
 namespace memtuned {
 namespace {
 
-constexpr int kMaxMessageBytes = 4 << 20;
+constexpr int kMaxRequestBytes = 4 << 20;
 
 std::string HealthName(const std::string& subject) {
   return absl::StrCat("memtuned.v1/", subject);
@@ -76,7 +76,7 @@ absl::StatusOr<std::unique_ptr<RpcServer>> RpcServer::Start(
   builder.SetSyncServerOption(grpc::ServerBuilder::NUM_CQS, 1);
   builder.SetSyncServerOption(grpc::ServerBuilder::MIN_POLLERS, 1);
   builder.SetSyncServerOption(grpc::ServerBuilder::MAX_POLLERS, 2);
-  builder.SetMaxReceiveMessageSize(kMaxMessageBytes);
+  builder.SetMaxReceiveMessageSize(kMaxRequestBytes);
   builder.AddChannelArgument(GRPC_ARG_ALLOW_REUSEPORT, 0);
   builder.AddListeningPort(options.listen, grpc::InsecureServerCredentials());
   builder.RegisterService(&server->topology_);

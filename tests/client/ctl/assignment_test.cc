@@ -13,7 +13,7 @@ namespace {
 
 using ::testing::HasSubstr;
 
-std::string Refusal(const std::vector<std::string>& texts) {
+std::string RefusalOfText(const std::vector<std::string>& texts) {
   const auto parsed = ParseAssignments(texts);
   EXPECT_TRUE(absl::IsInvalidArgument(parsed.status()));
   return std::string(parsed.status().message());
@@ -44,26 +44,27 @@ TEST(AssignmentTest, DefaultsOfTheTableAreAllowed) {
 }
 
 TEST(AssignmentTest, SaysTheRangeBeforeAnyCall) {
-  EXPECT_EQ(Refusal({"pageset.batch_factor=9"}),
+  EXPECT_EQ(RefusalOfText({"pageset.batch_factor=9"}),
             "pageset.batch_factor is 9; allowed 0.25 to 8");
 }
 
 TEST(AssignmentTest, SuggestsTheNearestTunable) {
-  EXPECT_EQ(Refusal({"pageset.batch_facto=2"}),
+  EXPECT_EQ(RefusalOfText({"pageset.batch_facto=2"}),
             "unknown tunable 'pageset.batch_facto'; did you mean "
             "'pageset.batch_factor'?");
-  EXPECT_THAT(Refusal({"scale_factor=2"}),
+  EXPECT_THAT(RefusalOfText({"scale_factor=2"}),
               HasSubstr("did you mean 'watermark.scale_factor'?"));
-  EXPECT_THAT(Refusal({"zzz=2"}), HasSubstr("see 'memtunectl tunables'"));
+  EXPECT_THAT(RefusalOfText({"zzz=2"}), HasSubstr("see 'memtunectl tunables'"));
 }
 
 TEST(AssignmentTest, RefusesWhatIsNoAssignment) {
-  EXPECT_THAT(Refusal({"pageset.batch_factor"}), HasSubstr("TUNABLE=VALUE"));
-  EXPECT_THAT(Refusal({"=2"}), HasSubstr("TUNABLE=VALUE"));
+  EXPECT_THAT(RefusalOfText({"pageset.batch_factor"}),
+              HasSubstr("TUNABLE=VALUE"));
+  EXPECT_THAT(RefusalOfText({"=2"}), HasSubstr("TUNABLE=VALUE"));
 }
 
 TEST(AssignmentTest, RefusesATunableGivenTwice) {
-  EXPECT_EQ(Refusal({"pageset.batch_factor=2", "pageset.batch_factor=3"}),
+  EXPECT_EQ(RefusalOfText({"pageset.batch_factor=2", "pageset.batch_factor=3"}),
             "pageset.batch_factor is given twice; allowed once");
 }
 

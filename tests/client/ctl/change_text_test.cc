@@ -10,7 +10,7 @@ namespace {
 
 using ::testing::ElementsAre;
 
-const Formatter kPlain(Glyphs::Ascii());
+const Formatter kAscii(Glyphs::Ascii());
 
 void AddEffect(v1::Change& change, int node, const char* what, const char* unit,
                int64_t before, int64_t after) {
@@ -33,7 +33,7 @@ TEST(ChangeTextTest, ShowsValuesAndGroupsEqualEffects) {
   AddEffect(change, 1, "batch", "pages", 63, 126);
   AddEffect(change, 1, "watermark low", "bytes", 1 << 20, 3 << 20);
 
-  EXPECT_THAT(ChangeLines(change, kPlain, false),
+  EXPECT_THAT(ChangeLines(change, kAscii, false),
               ElementsAre("  pageset.batch_factor  1 -> 2",
                           "effects     0/Normal, 1/Normal batch  63 -> 126 "
                           "pages",
@@ -49,7 +49,7 @@ TEST(ChangeTextTest, SaysWhatWasAskedForWhenItDiffers) {
   value.mutable_requested()->set_integer(3);
   value.mutable_after()->set_integer(4);
 
-  EXPECT_EQ(ChangeLines(change, kPlain, false)[0],
+  EXPECT_EQ(ChangeLines(change, kAscii, false)[0],
             "  x  auto -> 4  (asked for 3)");
 }
 
@@ -59,10 +59,10 @@ TEST(ChangeTextTest, NamesFourZonesAndCountsTheRest) {
     AddEffect(change, node, "batch", "pages", 7, 63);
   }
 
-  EXPECT_THAT(ChangeLines(change, kPlain, false),
+  EXPECT_THAT(ChangeLines(change, kAscii, false),
               ElementsAre("effects     0/Normal, 1/Normal, 2/Normal, 3/Normal "
                           "and 2 more batch  7 -> 63 pages"));
-  EXPECT_THAT(ChangeLines(change, kPlain, true)[0],
+  EXPECT_THAT(ChangeLines(change, kAscii, true)[0],
               ::testing::HasSubstr("4/Normal, 5/Normal batch"));
 }
 
@@ -70,7 +70,7 @@ TEST(ChangeTextTest, SaysWhenNothingMoves) {
   v1::Change change;
   change.set_kind(v1::CHANGE_KIND_RECALCULATE);
 
-  EXPECT_THAT(ChangeLines(change, kPlain, false),
+  EXPECT_THAT(ChangeLines(change, kAscii, false),
               ElementsAre("effects     none: no limit and no watermark moves"));
 }
 
@@ -96,7 +96,7 @@ TEST(ChangeTextTest, ShowsRisksWithTheirIds) {
   risk.set_sentence("limits are low for a while");
   risk.set_instead("wait");
 
-  const auto lines = ChangeLines(change, kPlain, false);
+  const auto lines = ChangeLines(change, kAscii, false);
 
   EXPECT_EQ(lines[1],
             "risk        host-limits-lowered (warning): limits are low for a "

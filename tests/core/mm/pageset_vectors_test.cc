@@ -39,7 +39,7 @@ void ExpectMoved(const Moved& actual, const Moved& expected) {
               "most pages in a hold");
 }
 
-void ExpectSound(VectorRun& run) {
+void ExpectSoundZone(VectorRun& run) {
   EXPECT_EQ(ZoneChecker(run.pool().segment()).Check(), "");
 }
 
@@ -53,7 +53,7 @@ TEST_P(OrderZeroTest, MovesWhatItsEraMoves) {
 
   SCOPED_TRACE(testing::Message() << v.era.name << ": " << run.Now());
   ExpectMoved(run.Now(), v.expected);
-  ExpectSound(run);
+  ExpectSoundZone(run);
 }
 
 // refills, flushes, free-high, holds, in, out, left, high, most in a hold
@@ -110,7 +110,7 @@ TEST_P(FreeOnlyTest, MovesWhatItsEraMoves) {
 
   SCOPED_TRACE(testing::Message() << v.era.name << ": " << run.Now());
   ExpectMoved(run.Now(), v.expected);
-  ExpectSound(run);
+  ExpectSoundZone(run);
 }
 
 INSTANTIATE_TEST_SUITE_P(
@@ -143,7 +143,7 @@ TEST_P(AllocateOnlyTest, MovesWhatItsEraMoves) {
 
   SCOPED_TRACE(testing::Message() << v.era.name << ": " << run.Now());
   ExpectMoved(run.Now(), v.expected);
-  ExpectSound(run);
+  ExpectSoundZone(run);
 }
 
 INSTANTIATE_TEST_SUITE_P(
@@ -188,7 +188,7 @@ TEST_P(OrderThreeTest, MovesWhatItsEraMoves) {
     ExpectField(moved.refills, v.refills[flag], "refills");
     ExpectField(moved.free_high_flushes, v.free_high[flag], "free-high");
     ExpectField(moved.holds, v.holds[flag], "holds");
-    ExpectSound(run);
+    ExpectSoundZone(run);
   }
 }
 
@@ -244,7 +244,7 @@ TEST_P(OrderThreeFreeOnlyTest, MovesWhatItsEraMoves) {
     ExpectField(moved.free_high_flushes, v.free_high[flag], "free-high");
     EXPECT_LE(moved.holds, v.free_high[flag] + 1);
     EXPECT_GE(moved.holds, v.free_high[flag]);
-    ExpectSound(run);
+    ExpectSoundZone(run);
   }
 }
 
@@ -270,7 +270,7 @@ TEST_P(FreeHighSweepTest, FlushesAsOftenAsItsThresholdSays) {
   }
 
   EXPECT_EQ(run.Now().free_high_flushes, GetParam().free_high_flushes);
-  ExpectSound(run);
+  ExpectSoundZone(run);
 }
 
 INSTANTIATE_TEST_SUITE_P(Thresholds, FreeHighSweepTest,
@@ -367,7 +367,7 @@ TEST_F(StepTraceTest, FollowsTheRulesStepByStep) {
   run_.TakeFromZone(1, 20);
   run_.Free(1, 20);
   ExpectState("20 more order-1 frees", 0, 16, 16, 0, 6, 18, 52, 92);
-  ExpectSound(run_);
+  ExpectSoundZone(run_);
 }
 
 }  // namespace

@@ -21,7 +21,7 @@ using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
 
-constexpr int64_t kGiB = int64_t{1} << 30;
+constexpr int64_t kGibibyte = int64_t{1} << 30;
 
 Topology Probed(const std::string& spec, const ProbeOptions& options = {}) {
   absl::StatusOr<Topology> topology = ProbeTopology(spec, options);
@@ -77,7 +77,7 @@ TEST(TopologyProbeTest, BuildsTheSeedMachine) {
   EXPECT_EQ(topology.source, TopologySource::kSynthetic);
   ASSERT_EQ(topology.nodes.size(), 2u);
   for (const TopologyNode& node : topology.nodes) {
-    EXPECT_EQ(node.memory_bytes, 256 * kGiB);
+    EXPECT_EQ(node.memory_bytes, 256 * kGibibyte);
     EXPECT_EQ(node.cpus.size(), 128u);
   }
   EXPECT_THAT(topology.distances,
@@ -88,8 +88,8 @@ TEST(TopologyProbeTest, BuildsTheSeedMachine) {
 TEST(TopologyProbeTest, TakesHwlocsMemoryWhereNoneIsStated) {
   const Topology topology = Probed("synthetic:node:2 pu:4");
 
-  EXPECT_EQ(topology.nodes[0].memory_bytes, kGiB);
-  EXPECT_EQ(topology.nodes[1].memory_bytes, kGiB);
+  EXPECT_EQ(topology.nodes[0].memory_bytes, kGibibyte);
+  EXPECT_EQ(topology.nodes[1].memory_bytes, kGibibyte);
 }
 
 TEST(TopologyProbeTest, BuildsSparseNumbers) {

@@ -43,7 +43,7 @@ std::string Node(int nid, const std::string& cpus, const std::string& rest) {
 constexpr char kMemory[] = "local_memory=\"1073741824\"";
 constexpr char kEnd[] = "</object>\n";
 
-Topology Probed(const std::string& objects, const std::string& after = "") {
+Topology ProbedXml(const std::string& objects, const std::string& after = "") {
   const TempDir dir;
   const std::string path = dir.Write("machine.xml",
                                      "<?xml version=\"1.0\"?>\n"
@@ -73,7 +73,7 @@ std::string Matrix(const std::string& name, const std::string& values) {
 
 // Report D1: the dies whose memory slots are empty.
 TEST(TopologyXmlMachineTest, ServesCpusOfNoNodeByTheTree) {
-  const Topology topology = Probed(
+  const Topology topology = ProbedXml(
       Tag("Machine", "0x0f", "0x5", "os_index=\"0\"") +
       Tag("Group", "0x3", "0x1") +
       Tag("Package", "0x1", "0x1", "os_index=\"0\"") + Node(0, "0x1", kMemory) +
@@ -88,7 +88,7 @@ TEST(TopologyXmlMachineTest, ServesCpusOfNoNodeByTheTree) {
 }
 
 TEST(TopologyXmlMachineTest, FindsWhatACpulessNodeIsNearTo) {
-  const Topology topology = Probed(
+  const Topology topology = ProbedXml(
       Tag("Machine", "0x3", "0x7", "os_index=\"0\"") +
       Tag("Package", "0x1", "0x5", "os_index=\"0\"") + Node(0, "0x1", kMemory) +
       Pu(0, "0x1") + Tag("Group", "0x0", "0x5", "kind=\"1001\" subkind=\"0\"") +
@@ -104,7 +104,7 @@ TEST(TopologyXmlMachineTest, FindsWhatACpulessNodeIsNearTo) {
 
 // A node of the whole machine owns what no closer node does.
 TEST(TopologyXmlMachineTest, GivesUncoveredCpusToANodeOfTheMachine) {
-  const Topology topology = Probed(
+  const Topology topology = ProbedXml(
       Tag("Machine", "0x3", "0x5", "os_index=\"0\"") + Node(2, "0x3", kMemory) +
       Tag("Package", "0x1", "0x1", "os_index=\"0\"") + Node(0, "0x1", kMemory) +
       Pu(0, "0x1") + kEnd + Pu(1, "0x4") + kEnd);
@@ -116,24 +116,25 @@ TEST(TopologyXmlMachineTest, GivesUncoveredCpusToANodeOfTheMachine) {
 
 TEST(TopologyXmlMachineTest, PrefersTheMatrixOfTheKernelsName) {
   const Topology topology =
-      Probed(TwoNodes(), Matrix("", "10 50 50 10 ") +
-                             Matrix("name=\"NUMALatency\"", "10 31 32 10 ") +
-                             Matrix("", "10 60 60 10 "));
+      ProbedXml(TwoNodes(), Matrix("", "10 50 50 10 ") +
+                                Matrix("name=\"NUMALatency\"", "10 31 32 10 ") +
+                                Matrix("", "10 60 60 10 "));
 
   EXPECT_THAT(topology.distances,
               ElementsAre(ElementsAre(10, 31), ElementsAre(32, 10)));
 }
 
 TEST(TopologyXmlMachineTest, PrefersTheMatrixInTheKernelsUnits) {
-  const Topology topology =
-      Probed(TwoNodes(), Matrix("", "1 5 5 1 ") + Matrix("", "10 31 32 10 "));
+  const Topology topology = ProbedXml(
+      TwoNodes(), Matrix("", "1 5 5 1 ") + Matrix("", "10 31 32 10 "));
 
   EXPECT_THAT(topology.distances,
               ElementsAre(ElementsAre(10, 31), ElementsAre(32, 10)));
 }
 
 TEST(TopologyXmlMachineTest, ScalesAMatrixInOtherUnits) {
-  const Topology topology = Probed(TwoNodes(), Matrix("", "100 215 310 100 "));
+  const Topology topology =
+      ProbedXml(TwoNodes(), Matrix("", "100 215 310 100 "));
 
   EXPECT_THAT(topology.distances,
               ElementsAre(ElementsAre(10, 22), ElementsAre(31, 10)));
