@@ -162,6 +162,7 @@ Pfn Allocator::TakeDirect(Zone& zone, PagesetShared& pageset, int order,
   const Pfn pfn = zone.TakeBlockLocked(order, type, thread.process);
   zone.Unlock(pfn.value == kNil ? 0 : uint64_t{1} << order);
   if (pfn.value != kNil) {
+    Store(mapping_.page(pfn).next, thread.owner);
     AtomicBump(pageset.direct_allocations[static_cast<size_t>(order)]);
   }
   return pfn;

@@ -100,6 +100,7 @@ class Allocator {
   bool FetchHeld(const MemsCopy& copy, ThreadContext& thread) noexcept;
   FreeResult FreeSlow(Pfn pfn, int order, PageWord word) noexcept;
   FreeResult CheckFree(Pfn pfn, int order, PageWord* word) const noexcept;
+  void NoteOthersBlock(Pfn pfn) noexcept;
   FreeResult Refuse(FreeResult why) noexcept;
   void Fail(FailureReason why) noexcept;
   void NoteTaken(Pfn pfn, int order, ThreadSlot* slot) noexcept;

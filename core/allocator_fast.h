@@ -24,17 +24,15 @@ inline uint64_t Allocator::TakeFast(int order, PageType type) noexcept {
     return kNoPage;
   }
   PagesetShared& pageset = *last->pageset;
+  if (MEMTUNED_UNLIKELY(!last->TryLock(pageset))) return kNoPage;
   const int list = ListOf(order, type);
-  if (MEMTUNED_UNLIKELY(!pageset.guard.TryLock(last->owner, last->seat))) {
-    return kNoPage;
-  }
   const uint64_t top = LoadRelaxed(pageset.top[static_cast<unsigned>(list)]);
   if (MEMTUNED_UNLIKELY(TopCount(top) == 0)) {
     pageset.guard.Unlock();
     return kNoPage;
   }
-  const Pfn pfn =
-      PopTop(pageset, list, order, ReadTop(mapping_, top), last->mine);
+  const Pfn pfn = PopTop(pageset, list, order, ReadTop(mapping_, top),
+                         last->mine, last->owner);
   Bump(pageset.allocations[static_cast<unsigned>(order)]);
   pageset.free_count >>= 1;
   pageset.guard.Unlock();
@@ -49,37 +47,40 @@ inline uint64_t Allocator::TakeFast(int order, PageType type) noexcept {
 }
 
 inline FreeResult Allocator::FreeFast(uint64_t page, int order) noexcept {
-  const LastUsed* last = threads_.IfCurrent();
+  LastUsed* last = threads_.IfCurrent();
   if (MEMTUNED_UNLIKELY(last == nullptr ||
                         static_cast<unsigned>(order) > kCostlyOrder ||
                         page - last->first_pfn >= last->nr_pages)) {
     return FreeCold(page, order);
   }
   const Pfn pfn{static_cast<uint32_t>(page)};
-  const PageWord word(LoadRelaxed(mapping_.memmap[pfn.value].word));
+  const Page& block = mapping_.memmap[pfn.value];
+  const PageWord word(LoadRelaxed(block.word));
   PagesetShared& pageset = *last->pageset;
   // A word that says allocated is a block's head: alignment is implied.
   if (MEMTUNED_UNLIKELY(
           !word.HasState(last->mine |
                          PageWord::State(PageKind::kUntouched, order, 0)) ||
-          !pageset.guard.TryLock(last->owner, last->seat))) {
+          !last->TryLock(pageset))) {
     return FreeCold(page, order);
   }
   const int list = ListOf(order, word.type());
   const uint64_t top = LoadRelaxed(pageset.top[static_cast<unsigned>(list)]);
+  const bool store = Load(slot_.gave_others_blocks) == 0;
   if (MEMTUNED_UNLIKELY(!TopHasRoom(top) ||
-                        LoadRelaxed(last->zone->control) != pageset.seen)) {
+                        LoadRelaxed(last->zone->control) != pageset.seen ||
+                        (store && LoadRelaxed(block.next) != last->owner))) {
     pageset.guard.Unlock();
     return FreeCold(page, order);
   }
-  if (MEMTUNED_UNLIKELY(!PushTop(mapping_, pageset, list, top, pfn, word))) {
+  if (MEMTUNED_UNLIKELY(
+          !PushTop(mapping_, pageset, list, top, pfn, word, store))) {
     pageset.guard.Unlock();
     return Refuse(FreeResult::kNotAllocated);
   }
   const uint64_t pages = uint64_t{1} << order;
-  const uint32_t count =
-      LoadRelaxed(pageset.pages) + static_cast<uint32_t>(pages);
-  pageset.pages.store(count, std::memory_order_relaxed);
+  Bump(pageset.pages, static_cast<uint32_t>(pages));
+  const uint32_t count = LoadRelaxed(pageset.pages);
   Bump(pageset.frees[static_cast<unsigned>(order)]);
   Bump(last->slot->given_pages, pages);
   if (MEMTUNED_UNLIKELY(

@@ -29,8 +29,34 @@ __attribute__((noinline)) FreeResult Allocator::FreeCold(uint64_t page,
   if (!detached()) threads_.Refresh();
   PageWord word(0);
   const FreeResult check = CheckFree(pfn, order, &word);
-  return check == FreeResult::kFreed ? FreeSlow(pfn, order, word)
-                                     : Refuse(check);
+  if (check != FreeResult::kFreed) return Refuse(check);
+  NoteOthersBlock(pfn);
+  return FreeSlow(pfn, order, word);
+}
+
+// Before a thread swaps the word of an allocated block that another took.
+// After the barrier every thread reads 1, or has read 0 and holds the guard
+// under which it did. Once it has let go of that, it stores no word any more
+// that somebody else may swap.
+void Allocator::NoteOthersBlock(Pfn pfn) noexcept {
+  if (Load(slot_.gave_others_blocks) != 0 ||
+      LoadRelaxed(mapping_.page(pfn).next) == threads_.Current().owner) {
+    return;
+  }
+  // Sequentially consistent, for guards that are swapped.
+  slot_.gave_others_blocks.exchange(1);
+  env::SharedStore();
+#ifndef MEMTUNED_NO_WAIT_FOR_STORES  // only a test leaves the wait out
+  if (mapping_.guard == GuardKind::kBiased) env::BarrierOnAllCpus();
+  for (uint32_t i = 0; i < mapping_.nr_zones * mapping_.nr_cpus; ++i) {
+    const auto& guard = mapping_.pagesets[i].guard;
+    const ThreadOwner holder = guard.HolderNow();
+    if (holder == 0) continue;
+    for (int round = 0; guard.HolderNow() == holder; ++round) {
+      env::SpinPause(round);
+    }
+  }
+#endif
 }
 
 FreeResult Allocator::CheckFree(Pfn pfn, int order,
@@ -107,6 +133,7 @@ FreeResult Allocator::Offer(Pfn pfn, int order, ProcessOwner target) noexcept {
   if (word.kind() != PageKind::kAllocated) {
     return Refuse(FreeResult::kNotAllocated);
   }
+  NoteOthersBlock(pfn);
   Page& page = mapping_.page(pfn);
   Store(page.next, target);
   uint64_t expected = word.bits();
@@ -155,6 +182,7 @@ FreeResult Allocator::Adopt(Pfn pfn, int order) noexcept {
     return Refuse(FreeResult::kNotAllocated);
   }
   ThreadContext& thread = threads_.Current();
+  Store(page.next, thread.owner);
   NoteTaken(pfn, order, thread.slot);
   // The offerer no longer holds it.
   if (ProcessSlot* from = FindProcessSlot(segment_, word.ref())) {

@@ -43,6 +43,7 @@ absl::StatusOr<ProcessOwner> TakeProcessSlot(Segment& segment,
     Store(slot.attached_unix_ns, identity.attached_unix_ns);
     Store(slot.retired_taken_pages, uint64_t{0});
     Store(slot.retired_given_pages, uint64_t{0});
+    Store(slot.gave_others_blocks, 0u);
     slot.mems.cpuset = NodeMask::All();
     slot.mems.requested = NodeMask::All();
     WriteMemsAllowed(slot.mems, NodeMask::All(), MemoryPolicy::kLocal,

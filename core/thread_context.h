@@ -15,7 +15,7 @@ namespace memtuned {
 
 // The pool this thread used last, and what it found about the CPU it ran on.
 // On the fast path this replaces a walk of dependent loads (CPU, its entry,
-// its pageset) by two comparisons that are predicted.
+// its pageset) by comparisons that are predicted.
 struct LastUsed {
   uint64_t registry = 0;  // ThreadRegistry::id_, never reused
   GuardSeat seat;         // with the CPU number of this machine
@@ -29,6 +29,14 @@ struct LastUsed {
   uint64_t mine = 0;           // PageWord::State of its blocks of order 0
   ThreadSlot* slot = nullptr;  // never nullptr once `registry` is set
   ThreadContext* context = nullptr;
+
+  // Takes the guard of `its`, which is *pageset; false also when the thread is
+  // elsewhere by now.
+  bool TryLock(PagesetShared& its) const TRY_ACQUIRE(true, its.guard) {
+    return MEMTUNED_LIKELY(seat.kind == GuardKind::kBiased)
+               ? its.guard.TryLockBiased(owner, seat)
+               : seat.cpu == seat.cpu_now.Now() && its.guard.TrySwap(owner);
+  }
 };
 #ifdef MEMTUNED_VIRTUAL
 extern LastUsed fiber_last_used[env::kMaxVirtualCpus];
@@ -54,13 +62,12 @@ class ThreadRegistry {
   // The running thread's context, made on first use.
   ThreadContext& Current();
 
-  // What is known of this thread on this CPU; nullptr when Refresh() must be
-  // called first: on the fast path no call may stand before the tail.
+  // What is known of this thread on the CPU of last.seat; nullptr when
+  // Refresh() must be called first: on the fast path no call may stand before
+  // the tail.
   LastUsed* IfCurrent() const {
     LastUsed& last = LastUsedHere();
-    return MEMTUNED_LIKELY(last.registry ==
-                               id_.load(std::memory_order_relaxed) &&
-                           last.seat.cpu == last.seat.cpu_now.Now())
+    return MEMTUNED_LIKELY(last.registry == id_.load(std::memory_order_relaxed))
                ? &last
                : nullptr;
   }

@@ -49,22 +49,32 @@ class CAPABILITY("biased_lock") BiasedLock {
  public:
   // Returns: whether the lock is now held by `owner`. Never waits.
   bool TryLock(ThreadOwner owner, const GuardSeat& seat) TRY_ACQUIRE(true) {
+    return seat.kind == GuardKind::kBiased
+               ? TryLockBiased(owner, seat)
+               : seat.kind == GuardKind::kTrylock && TrySwap(owner);
+  }
+
+  // TryLock of each kind, for callers that looked at it.
+  bool TryLockBiased(ThreadOwner owner, const GuardSeat& seat)
+      TRY_ACQUIRE(true) {
     env::LockEdge(this);
-    if (MEMTUNED_LIKELY(seat.kind == GuardKind::kBiased)) {
-      if (MEMTUNED_UNLIKELY(
-              !env::StoreIfHere(seat.cpu_now, seat.cpu, holder_, owner))) {
-        return false;
-      }
-      // The store above must be visible before this load is answered; no
-      // fence here, as the barrier in LockFromAnywhere stands in for it.
-      env::SharedLoad();
-      if (MEMTUNED_UNLIKELY(visitor_.load(std::memory_order_acquire) != 0)) {
-        holder_.store(0, std::memory_order_release);
-        return false;
-      }
-    } else if (seat.kind == GuardKind::kClosed || !Swap(holder_, owner)) {
+    if (MEMTUNED_UNLIKELY(
+            !env::StoreIfHere(seat.cpu_now, seat.cpu, holder_, owner))) {
       return false;
     }
+    // The store above must be visible before this load is answered; no fence
+    // here, as the barrier in LockFromAnywhere stands in for it.
+    env::SharedLoad();
+    if (MEMTUNED_UNLIKELY(visitor_.load(std::memory_order_acquire) != 0)) {
+      holder_.store(0, std::memory_order_release);
+      return false;
+    }
+    CheckRankAcquire(kRank);
+    return true;
+  }
+  bool TrySwap(ThreadOwner owner) TRY_ACQUIRE(true) {
+    env::LockEdge(this);
+    if (MEMTUNED_UNLIKELY(!Swap(holder_, owner))) return false;
     CheckRankAcquire(kRank);
     return true;
   }

@@ -15,6 +15,14 @@
 
 #include "core/base/env_cost.h"
 
+#if defined(__SANITIZE_THREAD__)
+#define MEMTUNED_THREAD_SANITIZER 1
+#elif defined(__has_feature)
+#define MEMTUNED_THREAD_SANITIZER __has_feature(thread_sanitizer)
+#else
+#define MEMTUNED_THREAD_SANITIZER 0
+#endif
+
 namespace memtuned::env {
 
 // Cost: one load from the rseq area, which the kernel keeps current
@@ -41,49 +49,44 @@ inline uint32_t CurrentCpuOrNone() { return CpuGlance::OfThisThread().Now(); }
 uint32_t CurrentCpu();
 
 // A restartable sequence (rseq(2)): compares, then stores. When the kernel
-// takes the CPU away in between, the thread goes on at the abort label instead,
-// which the signature before it marks; it tries again a few times, as a
-// debugger that steps through would never let it finish.
+// takes the CPU away in between, the thread goes on at the abort label, which
+// the signature before it marks, and starts again.
 inline bool StoreIfHere(CpuGlance cpu_now, uint32_t cpu,
                         std::atomic<uint32_t>& word, uint32_t value) {
 #if defined(__x86_64__)
   static_assert(offsetof(struct rseq, rseq_cs) ==
                 offsetof(struct rseq, cpu_id) + 4);
-  for (int round = 0; round < 8; ++round) {
-    asm goto(
-        // The descriptor: version, flags, start, length, abort.
-        ".pushsection __rseq_cs, \"aw?\"\n"
-        ".balign 32\n"
-        "3: .long 0, 0\n"
-        ".quad 1f, 2f - 1f, 4f\n"
-        ".popsection\n"
-        "leaq 3b(%%rip), %%rax\n"
-        "movq %%rax, 4(%[cpu_id])\n"
-        "1: cmpl %[cpu], (%[cpu_id])\n"
-        "jne %l[elsewhere]\n"
-        "cmpl $0, (%[word])\n"
-        "jne %l[elsewhere]\n"
-        "movl %[value], (%[word])\n"
-        "2:\n"
-        ".pushsection .text.unlikely, \"ax?\"\n"
-        // ud1 with the signature as its operand, as rseq(2) has it.
-        ".byte 0x0f, 0xb9, 0x3d\n"
-        ".long 0x53053053\n"
-        "4: jmp %l[aborted]\n"
-        ".popsection\n"
-        :
-        : [cpu_id] "r"(cpu_now.word()), [cpu] "r"(cpu), [word] "r"(&word),
-          [value] "r"(value)
-        : "rax", "memory", "cc"
-        : elsewhere, aborted);
-    // For tools that watch atomics and cannot read the lines above.
-    word.load(std::memory_order_acquire);
-    return true;
-  elsewhere:
-    return false;
-  aborted:
-    continue;
-  }
+  asm goto(
+      // The descriptor: version, flags, start, length, abort.
+      ".pushsection __rseq_cs, \"aw?\"\n"
+      ".balign 32\n"
+      "3: .long 0, 0\n"
+      ".quad 1f, 2f - 1f, 4f\n"
+      ".popsection\n"
+      "0: leaq 3b(%%rip), %%rax\n"
+      "movq %%rax, 4(%[cpu_id])\n"
+      "1: cmpl %[cpu], (%[cpu_id])\n"
+      "jne %l[elsewhere]\n"
+      "cmpl $0, (%[word])\n"
+      "jne %l[elsewhere]\n"
+      "movl %[value], (%[word])\n"
+      "2:\n"
+      ".pushsection .text.unlikely, \"ax?\"\n"
+      // ud1 with the signature as its operand, as rseq(2) has it.
+      ".byte 0x0f, 0xb9, 0x3d\n"
+      ".long 0x53053053\n"
+      "4: jmp 0b\n"
+      ".popsection\n"
+      :
+      : [cpu_id] "r"(cpu_now.word()), [cpu] "r"(cpu), [word] "r"(&word),
+        [value] "r"(value)
+      : "rax", "memory", "cc"
+      : elsewhere);
+#if MEMTUNED_THREAD_SANITIZER
+  word.load(std::memory_order_acquire);  // it cannot read the lines above
+#endif
+  return true;
+elsewhere:
 #else
   (void)cpu_now, (void)cpu, (void)word, (void)value;
 #endif

@@ -20,6 +20,8 @@
 
 #include "core/base/env_cost.h"
 
+#define MEMTUNED_THREAD_SANITIZER 0
+
 namespace memtuned::env {
 
 // Fibers, and CPUs, of one machine. An Allocator keeps a context for each, 48

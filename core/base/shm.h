@@ -51,10 +51,20 @@ inline bool Exchange(std::atomic<T>& where, T& expected, T value) {
 
 // A counter with one writer at a time (its lock is held, or it belongs to
 // this thread): no read-modify-write needed; readers may look at any moment.
+// On x86-64 one instruction; compilers make three of it.
 template <typename T>
 inline void Bump(std::atomic<T>& counter, T by = 1) {
+#if defined(__x86_64__) && !MEMTUNED_THREAD_SANITIZER
+  static_assert(sizeof(T) == 4 || sizeof(T) == 8);
+  if constexpr (sizeof(T) == 4) {
+    asm("addl %1, %0" : "+m"(counter) : "er"(by) : "cc");
+  } else {
+    asm("addq %1, %0" : "+m"(counter) : "er"(by) : "cc");
+  }
+#else
   counter.store(counter.load(std::memory_order_relaxed) + by,
                 std::memory_order_relaxed);
+#endif
 }
 
 // A counter with many writers.

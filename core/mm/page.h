@@ -99,8 +99,9 @@ class PageWord {
 
 struct Page {
   Shared64 word;
-  // LRU links of a purgeable page. Of an offered one: next is the process it
-  // is for (0: any). Of a labelled one: prev is the caller's 8-bit label.
+  // LRU links of a purgeable page. Of an allocated one: next is the thread
+  // that took it; of an offered one, the process it is for (0: any). Of a
+  // labelled one: prev is the caller's 8-bit label.
   Shared32 next;
   Shared32 prev;
 };

@@ -88,7 +88,8 @@ Pageset::Take Pageset::TakeBlocks(int order, PageType type, Mark mark, Pfn* out,
     }
     out[n++] =
         PopTop(*p_, list, order, ReadTop(*mapping_, LoadRelaxed(p_->top[l])),
-               PageWord::State(PageKind::kAllocated, 0, thread_->process));
+               PageWord::State(PageKind::kAllocated, 0, thread_->process),
+               thread_->owner);
     Bump(p_->allocations[static_cast<size_t>(slot)]);
     // A bulk allocation leaves free_count alone, as in the kernel.
     if (want == 1) p_->free_count >>= 1;
@@ -286,7 +287,7 @@ Pageset::Give Pageset::GiveBlock(Pfn pfn, int order, PageWord word) {
     return Give::kNoChunk;
   }
   const uint64_t top = LoadRelaxed(p_->top[l]);
-  if (!PushTop(*mapping_, *p_, list, top, pfn, word)) {
+  if (!PushTop(*mapping_, *p_, list, top, pfn, word, /*store=*/false)) {
     p_->guard.Unlock();
     return Give::kRefused;
   }

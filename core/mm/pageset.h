@@ -45,37 +45,42 @@ inline TopBlock ReadTop(const Mapping& mapping, uint64_t top) {
 }
 
 // Pops the top block of a list and makes it the caller's; `state` is
-// PageWord::State(kAllocated, 0, owner).
+// PageWord::State(kAllocated, 0, owner), `thread` the thread that takes it.
 // REQUIRES: the guard, under which the block was read.
 // Cost: three lines of memory; one store commits.
 inline Pfn PopTop(PagesetShared& pageset, int list, int order,
-                  const TopBlock& block, uint64_t state)
+                  const TopBlock& block, uint64_t state, ThreadOwner thread)
     REQUIRES(pageset.guard) {
+  block.page->next.store(thread, std::memory_order_relaxed);
   Store(block.page->word, block.word.Taken(state).bits());
   Store(pageset.top[static_cast<unsigned>(list)],
         block.top - (uint64_t{1} << 32));
-  pageset.pages.store(
-      LoadRelaxed(pageset.pages) - static_cast<uint32_t>(uint64_t{1} << order),
-      std::memory_order_relaxed);
+  Bump(pageset.pages, 0u - (1u << order));
   return block.pfn;
 }
 
 // Pushes a block that its owner gives back. The compare and swap makes sure
-// that of two CPUs that free the same block only one wins.
+// that of two threads that free the same block only one wins; `store` says
+// that there is no second one (ProcessSlot::gave_others_blocks).
 // REQUIRES: the guard; a loaded chunk with room; `word` is the block's word
 // as it was checked. Counting it in pages and frees is up to the caller.
 // Returns: false, and nothing changed, when the word moved meanwhile.
 inline bool PushTop(const Mapping& mapping, PagesetShared& pageset, int list,
-                    uint64_t top, Pfn pfn, PageWord word)
+                    uint64_t top, Pfn pfn, PageWord word, bool store)
     REQUIRES(pageset.guard) {
   const auto l = static_cast<unsigned>(list);
   const uint32_t number = TopChunk(top);
   Store(mapping.chunks[number].items[TopCount(top)], pfn.value);
   // The array covers the block before its word says so.
   Store(pageset.top[l], top + (uint64_t{1} << 32));
+  Shared64& where = mapping.memmap[pfn.value].word;
+  const PageWord given = word.Given(number);
+  if (MEMTUNED_LIKELY(store)) {
+    Store(where, given.bits());
+    return true;
+  }
   uint64_t expected = word.bits();
-  if (MEMTUNED_UNLIKELY(!Exchange(mapping.memmap[pfn.value].word, expected,
-                                  word.Given(number).bits()))) {
+  if (MEMTUNED_UNLIKELY(!Exchange(where, expected, given.bits()))) {
     Store(pageset.top[l], LoadRelaxed(pageset.top[l]) - (uint64_t{1} << 32));
     return false;
   }

@@ -49,6 +49,11 @@ struct alignas(64) ProcessSlot {
   // Pages of threads that ended: what they took minus what they gave.
   Shared64 retired_taken_pages;
   Shared64 retired_given_pages;
+  // 0 while each thread gave only blocks back that it had taken itself. Then
+  // nobody else can be giving the same block back, and a store does for a
+  // compare and swap. Read under a pageset's guard: who sets it waits for
+  // those that may have read 0 (Allocator::NoteOthersBlock).
+  Shared32 gave_others_blocks;
   alignas(64) MemsAllowed mems;
 };
 

@@ -3,7 +3,6 @@
 // change hands: pageset and zone, pageset and drain, pageset and limits.
 #include <gtest/gtest.h>
 
-#include <algorithm>
 #include <array>
 
 #include "core/recalculate.h"
@@ -199,29 +198,6 @@ TEST_F(ExplorePagesetTest, AnAllocationAndARecalculation) {
       [&]() -> std::string { return got.value == kNil ? "failed" : ""; });
 
   ExpectAllSound("allocate x recalculate", bound, found, 1000);
-}
-
-TEST_F(ExplorePagesetTest, OneOfTwoFreesOfABlockWins) {
-  // `high` 0: straight on to the zone, where the block merges.
-  for (uint32_t high : {4u, 0u}) {
-    VirtualPool pool({.limits = SmallLimits(1, high)});
-    const ExplorerOptions bound{.preemptions = 3};
-    Pfn block;
-    pool.On(0, [&] { block = pool.allocator().Allocate(0); });
-    std::array<FreeResult, 2> freed;
-    const auto body = [&](size_t i) {
-      return [&, i] { freed[i] = pool.allocator().Free(block, 0); };
-    };
-
-    const Exploration found =
-        pool.Explore(bound, {body(0), body(1)}, [&]() -> std::string {
-          const auto wins =
-              std::count(freed.begin(), freed.end(), FreeResult::kFreed);
-          return wins == 1 ? "" : std::to_string(wins) + " frees won";
-        });
-
-    ExpectAllSound("double free by two CPUs", bound, found, 2000);
-  }
 }
 
 }  // namespace
