@@ -2,6 +2,8 @@
 // Every real hwloc XML file and /sys tree of the fixtures: it loads with the
 // counts of the fixtures' own table, or is refused with a reason; and so does
 // each damaged form of it. Skips where the fixtures are absent.
+#include "tests/support/topology_fixtures.h"
+
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -70,36 +72,13 @@ void ExpectUsable(const Topology& topology, const std::string& name) {
   }
 }
 
-void ExpectRefusedWithReason(const absl::Status& status,
-                             const std::string& name) {
-  EXPECT_EQ(status.code(), absl::StatusCode::kInvalidArgument) << name;
-  EXPECT_GT(status.message().size(), 20u) << name;
-}
-
 class TopologyFixturesTest : public ::testing::Test {
  protected:
   void SetUp() override {
-    const char* given = std::getenv("MEMTUNED_FIXTURES");
-    const char* source = std::getenv("MEMTUNED_SOURCE_DIR");
-    if (given != nullptr) {
-      root_ = given;
-    } else if (source != nullptr) {
-      root_ = fs::path(source) / "../shared/fixtures";
-    }
     if (!fs::is_directory(root_ / "topology")) {
       GTEST_SKIP() << "no topology fixtures at '" << root_.string()
                    << "'; set MEMTUNED_FIXTURES to their directory";
     }
-  }
-
-  std::vector<fs::path> Files(const std::string& dir,
-                              const std::string& extension) const {
-    std::vector<fs::path> files;
-    for (const auto& entry : fs::directory_iterator(root_ / dir)) {
-      if (entry.path().extension() == extension) files.push_back(entry.path());
-    }
-    std::sort(files.begin(), files.end());
-    return files;
   }
 
   std::map<std::string, Row> Table() const {
@@ -129,7 +108,7 @@ class TopologyFixturesTest : public ::testing::Test {
     return topology.ok() ? *topology : Topology();
   }
 
-  fs::path root_;
+  const fs::path root_ = FixturesRoot();
 };
 
 TEST_F(TopologyFixturesTest, LoadsOrRefusesEachXmlAsTheTableSays) {
@@ -137,7 +116,7 @@ TEST_F(TopologyFixturesTest, LoadsOrRefusesEachXmlAsTheTableSays) {
   ASSERT_FALSE(table.empty());
   ProbeOptions all;
   all.include_disallowed = true;
-  for (const fs::path& file : Files("topology", ".xml")) {
+  for (const fs::path& file : FixtureFiles("topology", ".xml")) {
     const std::string name = file.filename();
     SCOPED_TRACE(name);
     const std::string spec = "xml:" + file.string();
@@ -184,18 +163,11 @@ TEST_F(TopologyFixturesTest, FindsTheCpulessNodesOfTheTable) {
 }
 
 TEST_F(TopologyFixturesTest, LoadsEachTreeAsItsXmlTwin) {
-  for (const fs::path& archive : Files("topology/fsroot", ".bz2")) {
+  for (const fs::path& archive : FixtureFiles("topology/fsroot", ".bz2")) {
     SCOPED_TRACE(archive.filename().string());
     const TempDir dir;
-    ASSERT_EQ(std::system(("tar -xjf '" + archive.string() + "' -C '" +
-                           dir.path() + "'")
-                              .c_str()),
-              0)
-        << "needs tar and bzip2";
-    std::string tree = dir.path();
-    if (!fs::exists(tree + "/sys")) {
-      tree = fs::directory_iterator(dir.path())->path();
-    }
+    const std::string tree = UnpackTree(archive, dir.path());
+    ASSERT_NE(tree, "") << "needs tar and bzip2";
 
     const absl::StatusOr<Topology> topology = ProbeTopology("fsroot:" + tree);
 
@@ -296,7 +268,7 @@ TEST_F(TopologyFixturesTest, ListsOfflineCpus) {
 TEST_F(TopologyFixturesTest, SurvivesDamagedFiles) {
   const TempDir dir;
   std::mt19937 random(2850);
-  for (const fs::path& file : Files("topology", ".xml")) {
+  for (const fs::path& file : FixtureFiles("topology", ".xml")) {
     const std::string whole = ReadFile(file);
     for (int round = 0; round < 4; ++round) {
       std::string text = whole;
@@ -324,7 +296,7 @@ TEST_F(TopologyFixturesTest, SurvivesDamagedFiles) {
 
 TEST_F(TopologyFixturesTest, RefusesEachFileCutInTheMiddle) {
   const TempDir dir;
-  for (const fs::path& file : Files("topology", ".xml")) {
+  for (const fs::path& file : FixtureFiles("topology", ".xml")) {
     const std::string whole = ReadFile(file);
     const std::string path =
         dir.Write("cut.xml", whole.substr(0, whole.size() / 2));

@@ -3,24 +3,18 @@
 // comes from the nearest memory, limits divide by no zero, nothing is lost.
 #include <gtest/gtest.h>
 
-#include <algorithm>
-#include <cstdlib>
 #include <filesystem>
+#include <string>
 
 #include "core/recalculate.h"
 #include "daemon/host/topology_probe.h"
+#include "tests/daemon/host/temp_dir.h"
 #include "tests/support/test_segment.h"
+#include "tests/support/topology_fixtures.h"
 #include "tests/support/zone_checker.h"
 
 namespace memtuned {
 namespace {
-
-std::filesystem::path Fixtures() {
-  if (const char* root = std::getenv("MEMTUNED_FIXTURES")) return root;
-  const char* source = std::getenv("MEMTUNED_SOURCE_DIR");
-  return std::filesystem::path(source != nullptr ? source : ".") / ".." /
-         "shared" / "fixtures";
-}
 
 void Serve(const Topology& topology) {
   TestSegmentOptions options;
@@ -62,27 +56,46 @@ void Serve(const Topology& topology) {
   EXPECT_EQ(ZoneChecker(pool.segment()).Check(), "");
 }
 
-TEST(PoolFixturesTest, EveryMachineServesAPoolOrIsRefusedWithAReason) {
-  const std::filesystem::path folder = Fixtures() / "topology";
-  if (!std::filesystem::exists(folder)) {
-    GTEST_SKIP() << "no fixtures at " << folder
-                 << "; set MEMTUNED_FIXTURES to where they are";
+// Returns: whether the machine serves a pool; else it is refused.
+bool ServesOrIsRefused(const std::string& spec) {
+  SCOPED_TRACE(spec);
+  const auto topology = ProbeTopology(spec, ProbeOptions{});
+  if (!topology.ok()) {
+    ExpectRefusedWithReason(topology.status(), spec);
+    return false;
   }
-  int served = 0;
-  for (const auto& entry : std::filesystem::directory_iterator(folder)) {
-    if (entry.path().extension() != ".xml") continue;
-    SCOPED_TRACE(entry.path().filename().string());
-    const auto topology =
-        ProbeTopology("xml:" + entry.path().string(), ProbeOptions{});
-    if (!topology.ok()) {
-      EXPECT_EQ(topology.status().code(), absl::StatusCode::kInvalidArgument);
-      EXPECT_GT(topology.status().message().size(), 20u);
-      continue;
+  Serve(*topology);
+  return true;
+}
+
+class PoolFixturesTest : public ::testing::Test {
+ protected:
+  void SetUp() override {
+    if (!std::filesystem::exists(FixturesRoot() / "topology")) {
+      GTEST_SKIP() << "no topology fixtures at " << FixturesRoot()
+                   << "; set MEMTUNED_FIXTURES to their directory";
     }
-    Serve(*topology);
-    ++served;
+  }
+};
+
+TEST_F(PoolFixturesTest, EveryXmlServesAPoolOrIsRefusedWithAReason) {
+  int served = 0;
+  for (const auto& file : FixtureFiles("topology", ".xml")) {
+    served += ServesOrIsRefused("xml:" + file.string()) ? 1 : 0;
   }
   EXPECT_GE(served, 20);
+}
+
+TEST_F(PoolFixturesTest, EveryTreeServesAPoolOrIsRefusedWithAReason) {
+  int served = 0;
+  for (const auto& archive : FixtureFiles("topology/fsroot", ".bz2")) {
+    SCOPED_TRACE(archive.filename().string());
+    const TempDir dir;
+    const std::string tree = UnpackTree(archive, dir.path());
+    ASSERT_NE(tree, "") << "needs tar and bzip2";
+    served += ServesOrIsRefused("fsroot:" + tree) ? 1 : 0;
+  }
+  EXPECT_GE(served, 10);
 }
 
 }  // namespace
