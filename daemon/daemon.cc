@@ -215,6 +215,14 @@ void Daemon::Stop() {
   if (was_serving) LogEvent(LogLevel::kInfo, "stopped", {});
 }
 
+std::chrono::nanoseconds Daemon::Overdue() const {
+  auto most = std::chrono::nanoseconds::min();
+  for (const auto& sampler : samplers_) {
+    most = std::max(most, sampler->Overdue());
+  }
+  return most;
+}
+
 std::string Daemon::metrics_address() const {
   return metrics_ ? metrics_->address() : "off";
 }

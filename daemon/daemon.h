@@ -52,6 +52,9 @@ class Daemon {
   // Blocks: about kGrace at most, plus what the pools need.
   void Stop();
 
+  // How late the most belated sampler is; zero or less: all live.
+  std::chrono::nanoseconds Overdue() const;
+
   // "127.0.0.1:9750" with the port in use, "off" without metrics.
   std::string metrics_address() const;
 

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Signals are blocked in every thread and taken by the main thread alone.
+// Signals are blocked in every thread and taken by the main thread alone,
+// which also looks after the service manager's watchdog.
 #include "daemon/run.h"
 
 #include <pthread.h>
@@ -7,9 +8,13 @@
 #include <unistd.h>
 
 #include <cstdio>
+#include <ctime>
 #include <string>
 
+#include "absl/strings/str_cat.h"
+#include "absl/time/time.h"
 #include "daemon/log.h"
+#include "daemon/service_manager.h"
 
 namespace memtuned {
 namespace {
@@ -53,23 +58,47 @@ int Check(const Config& config) {
   return kExitOk;
 }
 
-void HandleSignals(const CommandLine& line, const sigset_t& signals,
-                   Daemon& daemon) {
+// The next signal. Feeds the watchdog while it waits.
+int WaitForSignal(const sigset_t& signals, const Daemon& daemon,
+                  ServiceManager& manager) {
+  timespec interval = {};
+  if (const auto wanted = manager.feeding_interval()) {
+    interval = absl::ToTimespec(absl::FromChrono(*wanted));
+  }
+  const timespec* timeout = manager.feeding_interval() ? &interval : nullptr;
   while (true) {
-    int number = 0;
-    if (sigwait(&signals, &number) != 0) continue;
+    manager.Feed(daemon.Overdue());
+    const int number = sigtimedwait(&signals, nullptr, timeout);
+    if (number > 0) return number;
+  }
+}
+
+void Reload(const CommandLine& line, Daemon& daemon) {
+  const auto next = LoadConfig(line);
+  if (next.ok()) {
+    daemon.Reload(*next);
+  } else {
+    LogEvent(LogLevel::kError, "reload-refused",
+             {{"error", std::string(next.status().message())}});
+  }
+}
+
+void HandleSignals(const CommandLine& line, const sigset_t& signals,
+                   Daemon& daemon, ServiceManager& manager) {
+  const std::string status =
+      absl::StrCat("metrics on ", daemon.metrics_address());
+  manager.Ready(status);
+  while (true) {
+    const int number = WaitForSignal(signals, daemon, manager);
     if (number != SIGHUP) {
       LogEvent(LogLevel::kInfo, "signal",
                {{"name", number == SIGTERM ? "SIGTERM" : "SIGINT"}});
+      manager.Stopping();
       return;
     }
-    const auto next = LoadConfig(line);
-    if (next.ok()) {
-      daemon.Reload(*next);
-    } else {
-      LogEvent(LogLevel::kError, "reload-refused",
-               {{"error", std::string(next.status().message())}});
-    }
+    manager.Reloading();
+    Reload(line, daemon);
+    manager.Ready(status);
   }
 }
 
@@ -96,6 +125,7 @@ int RunDaemon(int argc, const char* const* argv, const PoolFactory& make_pool) {
   const sigset_t signals = HandledSignals();
   pthread_sigmask(SIG_BLOCK, &signals, nullptr);
   signal(SIGPIPE, SIG_IGN);
+  ServiceManager manager;
 
   auto daemon = Daemon::Start(*config, make_pool);
   if (!daemon.ok()) {
@@ -103,7 +133,7 @@ int RunDaemon(int argc, const char* const* argv, const PoolFactory& make_pool) {
              {{"error", std::string(daemon.status().message())}});
     return kExitFailed;
   }
-  HandleSignals(line, signals, **daemon);
+  HandleSignals(line, signals, **daemon, manager);
   ExitOnNextSignal(signals);
   (*daemon)->Stop();
   return kExitOk;

@@ -67,6 +67,10 @@ Sampler::Sampler(Subject* subject, SamplerOptions options,
 Sampler::~Sampler() { Stop(); }
 
 void Sampler::Start() {
+  {
+    MutexLock lock(mutex_);
+    expected_ = Clock::now();
+  }
   thread_ = std::thread([this] { Run(); });
 }
 
@@ -154,6 +158,11 @@ std::shared_ptr<SnapshotWatch> Sampler::Watch(nanoseconds min_interval) {
   return watch;
 }
 
+nanoseconds Sampler::Overdue() const {
+  MutexLock lock(mutex_);
+  return Clock::now() - expected_;
+}
+
 int64_t Sampler::failures() const {
   MutexLock lock(mutex_);
   return failures_;
@@ -173,10 +182,12 @@ void Sampler::Run() {
         const SteadyTime now = Clock::now();
         due = std::min(due, now + interval_);
         if (due <= now) break;
+        expected_ = due;
         wake_.WaitFor(mutex_, due - now);
       }
       if (stopping_) return;
-      due = Clock::now() + interval_;
+      expected_ = Clock::now();
+      due = expected_ + interval_;
     }
     TakeOne();
   }

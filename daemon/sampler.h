@@ -107,6 +107,10 @@ class Sampler {
   std::shared_ptr<SnapshotWatch> Watch(std::chrono::nanoseconds min_interval)
       EXCLUDES(mutex_);
 
+  // How much later than it should the sampler's thread is: to begin a sample,
+  // or to be done with the one it takes. Zero or less: it lives.
+  std::chrono::nanoseconds Overdue() const EXCLUDES(mutex_);
+
   // Samples that failed, since the start; and why the last one did, empty
   // when it worked.
   int64_t failures() const EXCLUDES(mutex_);
@@ -128,6 +132,8 @@ class Sampler {
   CondVar wake_;     // the thread has something to do
   CondVar sampled_;  // a sample ended
   std::chrono::milliseconds interval_ GUARDED_BY(mutex_);
+  // When the thread is to be heard of next.
+  SteadyTime expected_ GUARDED_BY(mutex_);
   bool stopping_ GUARDED_BY(mutex_) = false;
   bool watches_ended_ GUARDED_BY(mutex_) = false;
   // Samples are numbered from 1.

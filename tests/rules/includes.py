@@ -38,6 +38,7 @@ MAY_INCLUDE = {
 # Library -> the only places that may include it.
 LIBRARIES = {
     r"hwloc(\.h|/)": ("daemon/host/topology_probe.cc",),
+    r"systemd/": ("daemon/service_manager.cc",),
     r"prometheus/": ("daemon/metrics/", "daemon/daemon.cc"),
     r"(grpcpp|grpc)/|.*\.grpc\.pb\.h": (
         "daemon/rpc/", "daemon/daemon.cc", "daemon/daemon.h", "client/ctl/"),
