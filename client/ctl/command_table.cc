@@ -71,11 +71,33 @@ constexpr OptionDef kEtag =
 constexpr OptionDef kRequestId = Text(
     "--request-id", "ID", "a repeated call with the same id is not done twice");
 
-constexpr std::array<OptionDef, 7> kGlobalOptions = {{
+constexpr std::array<OptionDef, 15> kGlobalOptions = {{
     Short("-t", Text("--target", "ADDR",
-                     "the daemon's Unix socket, unix:/PATH or /PATH; default "
-                     "$MEMTUNED_TARGET, else "
-                     "unix:/run/memtuned/memtuned.sock")),
+                     "the daemon: unix:/PATH, /PATH or, with TLS, HOST:PORT; "
+                     "default $MEMTUNED_TARGET, else the current context's, "
+                     "else unix:/run/memtuned/memtuned.sock")),
+    Text("--targets", "LIST",
+         "many daemons at once: addresses with commas between, a file with "
+         "one a line, or dns:///NAME:PORT for all of a name's"),
+    {"--parallel",
+     "",
+     "N",
+     ValueKind::kNumber,
+     "how many of the targets at a time; default 32",
+     {},
+     1,
+     256},
+    Flag("--yes", "change several targets without asking"),
+    Text("--context", "NAME",
+         "take target and TLS files from this context of "
+         "~/.config/memtunectl.yaml ($MEMTUNECTL_CONFIG)"),
+    Text("--tls-ca", "FILE",
+         "TCP: PEM of the CA that daemons' certificates "
+         "come from"),
+    Text("--tls-certificate", "FILE", "TCP: PEM of your certificate"),
+    Text("--tls-key", "FILE", "TCP: PEM of its key"),
+    Text("--tls-server-name", "NAME",
+         "TCP: the name in the daemon's certificate, if it is not HOST"),
     {"--subject", "-s", "NAME", ValueKind::kSubject,
      "host or pools/NAME; reading verbs default to every subject"},
     {"--output", "-o", "FORMAT", ValueKind::kChoice,
@@ -201,6 +223,7 @@ constexpr std::array<CommandDef, 17> kCommands = {{
      .run = &RunVersion},
     {.name = "completion",
      .argument = {"SHELL", ValueKind::kChoice, 1, 1, kShells},
+     .is_local = true,
      .help = "Print the completion script for bash, zsh or fish.",
      .examples = "source <(memtunectl completion bash)\n"
                  "source <(memtunectl completion zsh)\n"
@@ -208,16 +231,19 @@ constexpr std::array<CommandDef, 17> kCommands = {{
      .run = &RunCompletion},
     {.name = "help",
      .argument = {"[VERB]", ValueKind::kVerb, 0, 1},
+     .is_local = true,
      .help = "Show help on memtunectl or on a verb.",
      .examples = "memtunectl help set",
      .run = &RunHelp},
     {.name = "complete",
      .argument = {"[WORD...]", ValueKind::kText, 0, kAnyNumber},
+     .is_local = true,
      .hidden = true,
      .help = "Print what may follow the words typed so far, a line each.",
      .run = &RunComplete},
     {.name = "reference",
      .argument = {"TABLE", ValueKind::kChoice, 1, 1, kReferences},
+     .is_local = true,
      .hidden = true,
      .help = "Print one of memtuned's tables as Markdown.",
      .run = &RunReference},

@@ -67,6 +67,7 @@ struct CommandDef {
   ArgumentDef argument = {"", ValueKind::kFlag};  // none
   std::span<const OptionDef> options = {};
   SubjectUse subjects = SubjectUse::kNone;
+  bool is_local = false;      // needs no daemon
   bool hidden = false;        // for scripts and this project's own tools
   const char* help;           // one sentence
   const char* examples = "";  // lines to copy, without the prompt

@@ -10,23 +10,32 @@
 #include <memtuned/v1/topology.grpc.pb.h>
 #include <memtuned/v1/tuning.grpc.pb.h>
 
+#include <chrono>
 #include <memory>
 #include <string>
 
 #include "absl/status/statusor.h"
 #include "client/ctl/rpc_error.h"
 #include "client/ctl/target.h"
+#include "client/ctl/tls_files.h"
 
 namespace memtuned::ctl {
+
+// How long calls may take: each of them, or all together.
+struct CallLimit {
+  double seconds = 10;
+  bool together = false;
+};
 
 // Thread safety: caller's thread.
 class Connection {
  public:
   // Looks at the socket first; the channel itself connects with the first
-  // call. `timeout_seconds` is the deadline of each call.
-  // Errors: those of CheckSocket().
+  // call.
+  // Errors: those of CheckSocket(); kInvalidArgument when a TCP target comes
+  // without one of the TLS files, or one cannot be read.
   static absl::StatusOr<std::unique_ptr<Connection>> Create(
-      const Target& target, double timeout_seconds);
+      const Target& target, const TlsFiles& tls, const CallLimit& limit);
 
   // One unary call, as Call(&v1::StatsService::Stub::ListZones, *stats(), q).
   // Errors: the daemon's, with details; kUnavailable and kDeadlineExceeded
@@ -50,17 +59,20 @@ class Connection {
   void SetDeadline(grpc::ClientContext& context) const;
 
   const Target& target() const { return target_; }
-  double timeout_seconds() const { return timeout_seconds_; }
+  double timeout_seconds() const { return limit_.seconds; }
   v1::TopologyService::Stub& topology() { return *topology_; }
   v1::StatsService::Stub& stats() { return *stats_; }
   v1::TuningService::Stub& tuning() { return *tuning_; }
   grpc::health::v1::Health::Stub& health() { return *health_; }
 
  private:
-  Connection(const Target& target, double timeout_seconds);
+  Connection(const Target& target, const std::string& server_name,
+             const std::shared_ptr<grpc::ChannelCredentials>& credentials,
+             const CallLimit& limit);
 
   const Target target_;
-  const double timeout_seconds_;
+  const CallLimit limit_;
+  const std::chrono::system_clock::time_point created_;
   const std::shared_ptr<grpc::Channel> channel_;
   const std::unique_ptr<v1::TopologyService::Stub> topology_;
   const std::unique_ptr<v1::StatsService::Stub> stats_;

@@ -18,7 +18,8 @@ std::vector<std::string> SubjectNames(const std::string& address) {
   std::vector<std::string> names;
   const auto target = ParseTarget(address);
   if (!target.ok()) return names;
-  auto connection = Connection::Create(*target, kCompletionTimeoutSeconds);
+  auto connection =
+      Connection::Create(*target, TlsFiles{}, {kCompletionTimeoutSeconds});
   if (!connection.ok()) return names;
   const auto list = ListSubjects(**connection);
   if (!list.ok()) return names;

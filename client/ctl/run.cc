@@ -2,8 +2,11 @@
 // Implementation of run.h.
 #include "client/ctl/run.h"
 
+#include "client/ctl/context.h"
+#include "client/ctl/fleet.h"
 #include "client/ctl/output.h"
 #include "client/ctl/rpc_error.h"
+#include "client/ctl/target_list.h"
 
 namespace memtuned::ctl {
 namespace {
@@ -23,6 +26,25 @@ void PrintError(const absl::Status& status, OutputFormat output,
   }
 }
 
+absl::StatusOr<ExitCode> RunVerb(const Invocation& invocation,
+                                 const Terminal& terminal) {
+  const CommandDef& command = *invocation.command;
+  if (command.is_local) {
+    Session session(invocation, terminal, {});
+    return command.run(session);
+  }
+  auto context = ContextOf(invocation);
+  if (!context.ok()) return context.status();
+  if (context->targets.empty()) {
+    Session session(invocation, terminal,
+                    {context->target, context->tls, /*one_deadline=*/false});
+    return command.run(session);
+  }
+  auto targets = ReadTargets(context->targets);
+  if (!targets.ok()) return targets.status();
+  return RunFleet(invocation, *targets, context->tls, terminal);
+}
+
 }  // namespace
 
 ExitCode Run(const std::vector<std::string>& arguments,
@@ -33,8 +55,7 @@ ExitCode Run(const std::vector<std::string>& arguments,
     PrintError(invocation.status(), output, terminal);
     return ExitCodeOf(invocation.status());
   }
-  Session session(*invocation, terminal);
-  absl::StatusOr<ExitCode> outcome = invocation->command->run(session);
+  absl::StatusOr<ExitCode> outcome = RunVerb(*invocation, terminal);
   if (outcome.ok() && !terminal.out.flush()) {
     outcome = absl::InternalError("the output cannot be written");
   }

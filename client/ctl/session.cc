@@ -17,9 +17,10 @@ constexpr double kDefaultTimeoutSeconds = 10;
 
 }  // namespace
 
-Session::Session(Invocation invocation, const Terminal& terminal)
+Session::Session(Invocation invocation, const Terminal& terminal, Route route)
     : invocation_(std::move(invocation)),
       terminal_(terminal),
+      route_(std::move(route)),
       format_(terminal.glyphs) {}
 
 Session::~Session() = default;
@@ -47,10 +48,12 @@ TableStyle Session::style() const {
 
 absl::StatusOr<Connection*> Session::Connect() {
   if (connection_ != nullptr) return connection_.get();
-  auto target = ParseTarget(invocation_.Text("--target"));
+  auto target = ParseTarget(route_.target);
   if (!target.ok()) return target.status();
   auto connection = Connection::Create(
-      *target, invocation_.Seconds("--timeout", kDefaultTimeoutSeconds));
+      *target, route_.tls,
+      {invocation_.Seconds("--timeout", kDefaultTimeoutSeconds),
+       route_.one_deadline});
   if (!connection.ok()) return connection.status();
   connection_ = std::move(*connection);
   return connection_.get();

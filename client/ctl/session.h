@@ -14,6 +14,7 @@
 #include "client/ctl/invocation.h"
 #include "client/ctl/table_printer.h"
 #include "client/ctl/target.h"
+#include "client/ctl/tls_files.h"
 
 namespace google::protobuf {
 class Message;
@@ -35,10 +36,17 @@ struct Terminal {
   Glyphs glyphs;
 };
 
+// The daemon a session talks to.
+struct Route {
+  std::string target;  // as ParseTarget reads it
+  TlsFiles tls;
+  bool one_deadline = false;  // --timeout is for all calls together
+};
+
 // Thread safety: caller's thread.
 class Session {
  public:
-  Session(Invocation invocation, const Terminal& terminal);
+  Session(Invocation invocation, const Terminal& terminal, Route route);
   ~Session();
 
   const Invocation& invocation() const { return invocation_; }
@@ -51,7 +59,7 @@ class Session {
   bool wide() const;
   TableStyle style() const;
 
-  // The connection to --target.
+  // The connection to the route's target.
   // Errors: kInvalidArgument for a bad address, else Connection::Create's.
   absl::StatusOr<Connection*> Connect();
 
@@ -76,6 +84,7 @@ class Session {
  private:
   const Invocation invocation_;
   const Terminal terminal_;
+  const Route route_;
   const Formatter format_;
   std::unique_ptr<Connection> connection_;
   bool printed_heading_ = false;

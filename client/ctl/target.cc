@@ -12,9 +12,11 @@
 
 #include <array>
 #include <cerrno>
+#include <charconv>
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
+#include <string_view>
 #include <vector>
 
 namespace memtuned::ctl {
@@ -94,7 +96,40 @@ absl::Status Missing(const Target& target) {
                                 StartHint(target) + ")");
 }
 
+absl::StatusOr<Target> ParseTcp(const std::string& address) {
+  std::string_view rest = address;
+  constexpr std::string_view kDns = "dns:///";
+  if (rest.substr(0, kDns.size()) == kDns) rest.remove_prefix(kDns.size());
+  const size_t colon = rest.rfind(':');
+  std::string_view host = rest.substr(0, colon);
+  if (host.size() > 2 && host.front() == '[' && host.back() == ']') {
+    host = host.substr(1, host.size() - 2);
+  } else if (host.find_first_of(":[]/ ") != std::string_view::npos) {
+    host = {};
+  }
+  int port = 0;
+  if (colon != std::string_view::npos) {
+    const char* end = rest.data() + rest.size();
+    const auto [last, error] =
+        std::from_chars(rest.data() + colon + 1, end, port);
+    if (error != std::errc() || last != end) port = 0;
+  }
+  if (host.empty() || port < 1 || port > 65535) {
+    return absl::InvalidArgumentError(
+        "target is '" + address +
+        "'; allowed unix:/PATH, /PATH, HOST:PORT, [IPV6]:PORT or "
+        "dns:///HOST:PORT");
+  }
+  return Target{"", std::string(host), port};
+}
+
 }  // namespace
+
+std::string Target::Address() const {
+  if (!is_tcp()) return "unix:" + path;
+  const bool ipv6 = host.find(':') != std::string::npos;
+  return (ipv6 ? "[" + host + "]" : host) + ":" + std::to_string(port);
+}
 
 absl::StatusOr<Target> ParseTarget(const std::string& text) {
   std::string address = text;
@@ -112,10 +147,7 @@ absl::StatusOr<Target> ParseTarget(const std::string& text) {
                                         "'; a path must follow unix:");
     }
   } else if (path.rfind('/', 0) != 0) {
-    return absl::InvalidArgumentError(
-        "target is '" + address +
-        "'; allowed unix:/PATH or /PATH (TCP is only spoken with TLS, which "
-        "this version does not have)");
+    return ParseTcp(address);
   }
   if (path.size() >= sizeof(sockaddr_un::sun_path)) {
     return absl::InvalidArgumentError(
@@ -123,10 +155,11 @@ absl::StatusOr<Target> ParseTarget(const std::string& text) {
         std::to_string(path.size()) + " bytes, a socket's at most " +
         std::to_string(sizeof(sockaddr_un::sun_path) - 1));
   }
-  return Target{path};
+  return Target{path, "", 0};
 }
 
 absl::Status CheckSocket(const Target& target) {
+  if (target.is_tcp()) return absl::OkStatus();
   struct stat status;
   if (stat(target.path.c_str(), &status) != 0) {
     if (errno == EACCES) return Denied(target);
@@ -146,6 +179,11 @@ absl::Status CheckSocket(const Target& target) {
 }
 
 absl::Status ExplainFailure(const Target& target, const absl::Status& failure) {
+  if (target.is_tcp()) {
+    // TLS failures look like refused connections, but for their text.
+    return absl::UnavailableError("no answer from " + target.Address() + ": " +
+                                  std::string(failure.message()));
+  }
   const absl::Status checked = CheckSocket(target);
   if (!checked.ok()) return checked;
 

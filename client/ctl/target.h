@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Where the daemon is: reading an address, and saying in words why nobody
+// Where a daemon is: reading an address, and saying in words why nobody
 // answers there. Plain sockets and files; knows no gRPC.
 #ifndef MEMTUNED_CLIENT_CTL_TARGET_H_
 #define MEMTUNED_CLIENT_CTL_TARGET_H_
@@ -12,21 +12,25 @@ namespace memtuned::ctl {
 
 inline constexpr char kDefaultTarget[] = "unix:/run/memtuned/memtuned.sock";
 
-// A Unix socket that a daemon should listen on.
+// What a daemon should listen on: a Unix socket, or a TCP port with TLS.
 struct Target {
-  std::string path;  // of the socket
+  std::string path = {};  // of the socket; "" for TCP
+  std::string host = {};  // TCP: name or address
+  int port = 0;
 
-  // "unix:/run/memtuned/memtuned.sock": as shown and as gRPC takes it.
-  std::string Address() const { return "unix:" + path; }
+  bool is_tcp() const { return path.empty(); }
+  // "unix:/run/memtuned/memtuned.sock", "host:9751", "[::1]:9751": as shown and
+  // as gRPC takes it.
+  std::string Address() const;
 };
 
-// Reads "unix:PATH", "unix:///PATH" or "/PATH"; "" means $MEMTUNED_TARGET,
-// else kDefaultTarget.
-// Errors: kInvalidArgument for anything else (TCP needs TLS, which this
-// version does not speak) and for paths that no socket can have.
+// Reads "unix:PATH", "unix:///PATH" or "/PATH", "HOST:PORT", "[IPV6]:PORT" or
+// "dns:///HOST:PORT"; "" means $MEMTUNED_TARGET, else kDefaultTarget.
+// Errors: kInvalidArgument for anything else and for paths that no socket can
+// have.
 absl::StatusOr<Target> ParseTarget(const std::string& text);
 
-// Looks at the socket without connecting.
+// Looks at the socket without connecting; content with any TCP port.
 // Errors: kUnavailable when it is missing or no socket, kPermissionDenied
 // when this user may not connect; the message says who would be allowed.
 absl::Status CheckSocket(const Target& target);

@@ -63,12 +63,21 @@ TEST(TargetTest, DefaultsToTheEnvironmentThenToTheSystemSocket) {
   EXPECT_EQ(ParseTarget("")->Address(), kDefaultTarget);
 }
 
-TEST(TargetTest, RefusesTcpUntilThereIsTls) {
-  const auto target = ParseTarget("localhost:7443");
+TEST(TargetTest, ReadsHostsAndPorts) {
+  EXPECT_EQ(ParseTarget("db-1:9751")->Address(), "db-1:9751");
+  EXPECT_EQ(ParseTarget("dns:///db-1:9751")->Address(), "db-1:9751");
+  EXPECT_EQ(ParseTarget("[::1]:9751")->host, "::1");
+  EXPECT_EQ(ParseTarget("[::1]:9751")->Address(), "[::1]:9751");
+  EXPECT_TRUE(ParseTarget("db-1:9751")->is_tcp());
+  EXPECT_TRUE(CheckSocket(*ParseTarget("db-1:9751")).ok());
+}
+
+TEST(TargetTest, RefusesWhatIsNoAddress) {
+  const auto target = ParseTarget("localhost");
 
   ASSERT_TRUE(absl::IsInvalidArgument(target.status()));
   EXPECT_THAT(std::string(target.status().message()),
-              HasSubstr("'localhost:7443'; allowed unix:/PATH or /PATH"));
+              HasSubstr("'localhost'; allowed unix:/PATH, /PATH, HOST:PORT"));
   EXPECT_FALSE(ParseTarget("dns:///x").ok());
   EXPECT_FALSE(ParseTarget("unix:").ok());
 }
