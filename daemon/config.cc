@@ -74,14 +74,21 @@ absl::Status SetListen(Config& config, const std::string& text) {
   if (!absl::StartsWith(text, "unix:")) {
     return absl::InvalidArgumentError(absl::StrCat(
         "is ", Echo(text),
-        "; allowed unix:PATH (TCP needs mutual TLS, which this release does "
-        "not have: reach it through ssh -L, or a later release)"));
+        "; allowed unix:PATH (TCP is served with mutual TLS only, see "
+        "listen-tls)"));
   }
   std::string path;
   absl::Status status = SetPath(path, text.substr(5));
   if (status.ok()) status = CheckSocketPath(path);
   if (!status.ok()) return status;
   config.listen = absl::StrCat("unix:", path);
+  return absl::OkStatus();
+}
+
+// "" takes the file away.
+absl::Status SetTlsFile(std::string& field, const std::string& text) {
+  if (!text.empty()) return SetPath(field, text);
+  field.clear();
   return absl::OkStatus();
 }
 
@@ -122,6 +129,22 @@ std::string BoolText(bool value) { return value ? "true" : "false"; }
 const ConfigSetting kSettings[] = {
     {"listen", "ADDR", "address of the API, unix:PATH", false, SetListen,
      [](const Config& c) { return c.listen; }},
+    {"listen-tls", "IP:PORT", "address of the API with mutual TLS, or off",
+     false, SetListenTls, [](const Config& c) { return c.listen_tls; }},
+    {"tls-certificate", "FILE", "PEM: the server's certificate and its issuers",
+     false,
+     [](Config& c, const std::string& t) {
+       return SetTlsFile(c.tls_certificate, t);
+     },
+     [](const Config& c) { return c.tls_certificate; }},
+    {"tls-key", "FILE", "PEM: the key of tls-certificate", false,
+     [](Config& c, const std::string& t) { return SetTlsFile(c.tls_key, t); },
+     [](const Config& c) { return c.tls_key; }},
+    {"tls-client-ca", "FILE", "PEM: CAs whose clients may connect", false,
+     [](Config& c, const std::string& t) {
+       return SetTlsFile(c.tls_client_ca, t);
+     },
+     [](const Config& c) { return c.tls_client_ca; }},
     {"metrics-listen", "HOST:PORT", "address of the Prometheus metrics, or off",
      false, SetMetricsListen, [](const Config& c) { return c.metrics_listen; }},
     {"metrics-allow-remote", "",
@@ -210,6 +233,8 @@ absl::Status Complete(Config& config) {
         config, absl::StrCat("unix:", config.runtime_dir, "/memtuned.sock"));
     if (!status.ok()) return status;
   }
+  const absl::Status tls = CheckTls(config);
+  if (!tls.ok()) return tls;
   if (config.pools.empty()) {
     return absl::InvalidArgumentError(
         "there is no pool to serve; give --pool NAME=SIZE, as --pool "

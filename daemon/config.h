@@ -20,10 +20,20 @@ struct Config {
   // ---- Where it is reached ----
 
   // Address of the API: "unix:PATH", at most 107 bytes of path. Whoever may
-  // write to the socket (mode 0660) may tune. TCP is refused: it comes with
-  // mutual TLS in a later release.
+  // write to the socket (mode 0660) may tune. TCP is refused: see listen_tls.
   // Default: unix:RUNTIME_DIR/memtuned.sock.
   std::string listen;
+
+  // A second address of the API for other machines, with mutual TLS 1.2 or
+  // 1.3: "IP:PORT", "[IPV6]:PORT" or "off". Needs the three files below.
+  // Default: off.
+  std::string listen_tls = "off";
+
+  // PEM files: the server's certificate with those that issued it, its key
+  // without a passphrase, and the CAs whose clients may connect. Followed
+  // while running; a set that is torn, does not match or is not valid now is
+  // refused, and the last good one stays. Default: none.
+  std::string tls_certificate, tls_key, tls_client_ca;
 
   // Address of the metrics, "HOST:PORT" with an IPv4 address, or "off". There
   // is neither TLS nor a password on it.
@@ -138,12 +148,18 @@ absl::Status AddPool(const PoolText& text, Config& config);
 // "1GiB", "256GiB/node".
 std::string PoolSizeText(const PoolConfig& pool);
 
+// config_tls.cc
+// Errors: kInvalidArgument, as ConfigSetting::set.
+absl::Status SetListenTls(Config& config, const std::string& text);
+// Errors: kInvalidArgument when the address or one of its files is missing.
+absl::Status CheckTls(const Config& config);
+
 // A value as messages show it: quoted, escaped, and cut when it is long.
 std::string Echo(const std::string& text);
 
 // Defaults, then the file, then the flags; then what depends on several
 // settings is filled in and checked: socket paths, a pool at least, the
-// metrics address.
+// metrics address, the files of TLS.
 // Errors: kInvalidArgument, kNotFound or kPermissionDenied (file), each naming
 // where the value stands.
 absl::StatusOr<Config> LoadConfig(const CommandLine& command_line);

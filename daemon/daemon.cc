@@ -14,6 +14,7 @@
 #include "daemon/metrics/metrics_server.h"
 #include "daemon/reload.h"
 #include "daemon/rpc/server.h"
+#include "daemon/tls/certificate_reloader.h"
 
 namespace memtuned {
 namespace {
@@ -34,6 +35,17 @@ void LogTopology(const Topology& topology) {
   for (const std::string& warning : topology.warnings) {
     LogEvent(LogLevel::kWarning, "topology-odd", {{"warning", warning}});
   }
+}
+
+// What the metrics show; nothing without TLS.
+std::function<std::vector<CertificateFigures>()> CertificateFiguresOf(
+    const CertificateReloader* certificates) {
+  if (certificates == nullptr) return nullptr;
+  return [certificates]() -> std::vector<CertificateFigures> {
+    const CertificateReloader::State state = certificates->state();
+    return {{"server", state.server_expiry, state.server_failures},
+            {"ca", state.ca_expiry, state.ca_failures}};
+  };
 }
 
 void LogConfig(const Config& config) {
@@ -63,6 +75,13 @@ absl::StatusOr<Topology> ProbeConfigured(const Config& config) {
   return ProbeTopology(config.topology, options);
 }
 
+absl::StatusOr<std::unique_ptr<CertificateReloader>> LoadCertificates(
+    const Config& config) {
+  if (config.listen_tls == "off") return nullptr;
+  return CertificateReloader::Create(
+      {config.tls_certificate, config.tls_key, config.tls_client_ca});
+}
+
 Daemon::Daemon(Config config) : config_(std::move(config)) {}
 
 Daemon::~Daemon() { Stop(); }
@@ -75,6 +94,9 @@ absl::StatusOr<std::unique_ptr<Daemon>> Daemon::Start(
   if (!topology.ok()) return topology.status();
   daemon->topology_ = *std::move(topology);
   LogTopology(daemon->topology_);
+  auto certificates = LoadCertificates(config);
+  if (!certificates.ok()) return certificates.status();
+  daemon->certificates_ = *std::move(certificates);
   auto runtime_dir =
       RuntimeDir::Claim(config.runtime_dir, config.listen.substr(5));
   if (!runtime_dir.ok()) return runtime_dir.status();
@@ -85,6 +107,7 @@ absl::StatusOr<std::unique_ptr<Daemon>> Daemon::Start(
   if (!serving.ok()) return serving;
   LogEvent(LogLevel::kInfo, "ready",
            {{"listen", config.listen},
+            {"listen-tls", daemon->tls_address()},
             {"metrics", daemon->metrics_address()},
             {"subjects", SubjectNames(daemon->subjects_)},
             {"version", BuildVersion()},
@@ -122,7 +145,8 @@ absl::Status Daemon::Serve() {
     auto metrics = MetricsServer::Start(
         {.listen = config_.metrics_listen,
          .per_cpu = config_.metrics_per_cpu,
-         .allow_remote = config_.metrics_allow_remote},
+         .allow_remote = config_.metrics_allow_remote,
+         .certificates = CertificateFiguresOf(certificates_.get())},
         [this] {
           std::vector<std::shared_ptr<const Snapshot>> snapshots;
           for (const auto& sampler : samplers_) {
@@ -142,6 +166,11 @@ absl::Status Daemon::Serve() {
   }
   RpcServerOptions options;
   options.listen = config_.listen;
+  if (certificates_ != nullptr) {
+    certificates_->Start();
+    options.listen_tls = config_.listen_tls;
+    options.certificates = certificates_.get();
+  }
   options.version = BuildVersion();
   auto rpc = RpcServer::Start(options, registry_.get(),
                               metrics_ ? metrics_->rpc_observer() : nullptr);
@@ -161,6 +190,7 @@ void Daemon::Reload(const Config& next) {
   for (const auto& sampler : samplers_) {
     sampler->SetInterval(config_.sample_interval);
   }
+  if (certificates_ != nullptr) certificates_->LookNow();
   for (const auto& [pool, assignments] : plan.tunables) {
     ApplyTunables(pool, assignments);
   }
@@ -208,6 +238,7 @@ void Daemon::Stop() {
   const bool was_serving = rpc_ != nullptr;
   rpc_.reset();
   metrics_.reset();
+  certificates_.reset();
   registry_.reset();
   samplers_.clear();
   subjects_.clear();
@@ -225,6 +256,10 @@ std::chrono::nanoseconds Daemon::Overdue() const {
 
 std::string Daemon::metrics_address() const {
   return metrics_ ? metrics_->address() : "off";
+}
+
+std::string Daemon::tls_address() const {
+  return certificates_ ? rpc_->tls_address() : "off";
 }
 
 }  // namespace memtuned

@@ -19,6 +19,7 @@
 
 namespace memtuned {
 
+class CertificateReloader;
 class MetricsServer;
 class Registry;
 class RpcServer;
@@ -57,6 +58,8 @@ class Daemon {
 
   // "127.0.0.1:9750" with the port in use, "off" without metrics.
   std::string metrics_address() const;
+  // "0.0.0.0:9751" with the port in use, "off" without TLS.
+  std::string tls_address() const;
 
  private:
   explicit Daemon(Config config);
@@ -73,6 +76,7 @@ class Daemon {
   std::vector<std::unique_ptr<Subject>> subjects_;
   std::vector<std::unique_ptr<Sampler>> samplers_;  // one for each subject
   std::unique_ptr<Registry> registry_;
+  std::unique_ptr<CertificateReloader> certificates_;  // null without TLS
   std::unique_ptr<MetricsServer> metrics_;
   std::unique_ptr<RpcServer> rpc_;
 };
@@ -80,6 +84,10 @@ class Daemon {
 // Probes the topology a configuration names. Before other threads start: hwloc
 // reads the environment.
 absl::StatusOr<Topology> ProbeConfigured(const Config& config);
+
+// Reads and checks the certificates a configuration names; null without TLS.
+absl::StatusOr<std::unique_ptr<CertificateReloader>> LoadCertificates(
+    const Config& config);
 
 }  // namespace memtuned
 

@@ -15,6 +15,7 @@
 #include "absl/time/time.h"
 #include "daemon/log.h"
 #include "daemon/service_manager.h"
+#include "daemon/tls/certificate_reloader.h"
 
 namespace memtuned {
 namespace {
@@ -47,6 +48,11 @@ int Check(const Config& config) {
   const auto topology = ProbeConfigured(config);
   if (!topology.ok()) {
     Complain(topology.status());
+    return kExitUsage;
+  }
+  const auto certificates = LoadCertificates(config);
+  if (!certificates.ok()) {
+    Complain(certificates.status());
     return kExitUsage;
   }
   std::printf("%s# topology %s: %zu nodes, %zu CPUs\n",

@@ -19,6 +19,7 @@
 
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
+#include "daemon/metrics/certificate_metrics.h"
 #include "daemon/metrics/listen_address.h"
 #include "daemon/metrics/rpc_metrics.h"
 #include "daemon/metrics/snapshot_collector.h"
@@ -115,6 +116,10 @@ absl::StatusOr<std::unique_ptr<MetricsServer>> MetricsServer::Start(
   server->collectables_ = {std::make_shared<SnapshotCollector>(
                                std::move(snapshots), options.per_cpu, UnixNow),
                            server->rpc_metrics_, std::make_shared<BuildInfo>()};
+  if (options.certificates) {
+    server->collectables_.push_back(
+        std::make_shared<CertificateMetrics>(options.certificates));
+  }
   server->host_ = listen->host;
   try {
     server->exposer_ =

@@ -5,6 +5,8 @@
 #ifndef MEMTUNED_DAEMON_METRICS_METRICS_SERVER_H_
 #define MEMTUNED_DAEMON_METRICS_METRICS_SERVER_H_
 
+#include <chrono>
+#include <cstdint>
 #include <functional>
 #include <memory>
 #include <string>
@@ -23,6 +25,12 @@ namespace memtuned {
 class RpcMetrics;
 class RpcObserver;
 
+struct CertificateFigures {
+  const char* kind;  // "server" or "ca"
+  std::chrono::system_clock::time_point expiry;
+  int64_t reload_failures;
+};
+
 struct MetricsOptions {
   // IPv4 address and port; port 0 picks a free one, see port().
   std::string listen = "127.0.0.1:9750";
@@ -31,6 +39,8 @@ struct MetricsOptions {
   // Without it only 127.0.0.0/8 is accepted: anyone who reaches the port
   // reads everything, there is no TLS and no password here.
   bool allow_remote = false;
+  // The certificates in use; empty without TLS. Called as `snapshots` is.
+  std::function<std::vector<CertificateFigures>()> certificates;
 };
 
 // The HTTP server and what it shows: the snapshots, RPC counts and the build.

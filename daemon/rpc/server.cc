@@ -18,6 +18,7 @@
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "daemon/rpc/call_observer.h"
+#include "daemon/rpc/tls_credentials.h"
 
 namespace memtuned {
 namespace {
@@ -78,7 +79,6 @@ absl::StatusOr<std::unique_ptr<RpcServer>> RpcServer::Start(
   builder.SetSyncServerOption(grpc::ServerBuilder::MAX_POLLERS, 2);
   builder.SetMaxReceiveMessageSize(kMaxRequestBytes);
   builder.AddChannelArgument(GRPC_ARG_ALLOW_REUSEPORT, 0);
-  builder.AddListeningPort(options.listen, grpc::InsecureServerCredentials());
   builder.RegisterService(&server->topology_);
   builder.RegisterService(&server->stats_);
   builder.RegisterService(&server->tuning_);
@@ -89,18 +89,37 @@ absl::StatusOr<std::unique_ptr<RpcServer>> RpcServer::Start(
     interceptors.push_back(MakeCallObserver(observer));
     builder.experimental().SetInterceptorCreators(std::move(interceptors));
   }
-  server->server_ = builder.BuildAndStart();
-  if (server->server_ == nullptr) {
-    return absl::UnavailableError(
-        absl::StrCat("cannot listen on ", options.listen));
-  }
-  const absl::Status mode = SetSocketMode(options.listen, options.socket_mode);
-  if (!mode.ok()) return mode;
+  const absl::Status listening = server->Listen(options, builder);
+  if (!listening.ok()) return listening;
   for (const ServedSubject& served : registry->subjects()) {
     server->SetServing(served.subject->name(),
                        served.sampler->Latest() != nullptr);
   }
   return server;
+}
+
+absl::Status RpcServer::Listen(const RpcServerOptions& options,
+                               grpc::ServerBuilder& builder) {
+  int socket = 0;  // stays 0 when that address cannot be had
+  int tls_port = 0;
+  builder.AddListeningPort(options.listen, grpc::InsecureServerCredentials(),
+                           &socket);
+  if (!options.listen_tls.empty()) {
+    tls_credentials_ = MakeTlsCredentials(options.certificates);
+    builder.AddListeningPort(options.listen_tls, tls_credentials_, &tls_port);
+  }
+  server_ = builder.BuildAndStart();
+  if (server_ == nullptr) {
+    return absl::UnavailableError(
+        absl::StrCat("cannot listen on ",
+                     socket == 0 ? options.listen : options.listen_tls));
+  }
+  if (tls_port != 0) {
+    tls_address_ = absl::StrCat(
+        options.listen_tls.substr(0, options.listen_tls.rfind(':')), ":",
+        tls_port);
+  }
+  return SetSocketMode(options.listen, options.socket_mode);
 }
 
 void RpcServer::SetServing(const std::string& subject, bool serving) {

@@ -4,12 +4,14 @@
 #ifndef MEMTUNED_DAEMON_RPC_SERVER_H_
 #define MEMTUNED_DAEMON_RPC_SERVER_H_
 
+#include <grpcpp/security/server_credentials.h>
 #include <grpcpp/server.h>
 
 #include <chrono>
 #include <memory>
 #include <string>
 
+#include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "core/base/mutex.h"
 #include "daemon/rpc/registry.h"
@@ -20,11 +22,17 @@
 
 namespace memtuned {
 
+class CertificateReloader;
+
 struct RpcServerOptions {
   // "unix:/run/memtuned/memtuned.sock".
   std::string listen;
   // Permissions of the socket. Whoever may write to it may call.
   int socket_mode = 0660;
+  // "IP:PORT" for mutual TLS besides, or empty; port 0 picks a free one.
+  std::string listen_tls;
+  // What it is served with. Outlives the server.
+  const CertificateReloader* certificates = nullptr;
   // What ListSubjects answers as daemon_version.
   std::string version;
   // Threads of calls: every watcher holds one.
@@ -45,6 +53,9 @@ class RpcServer {
   RpcServer(const RpcServer&) = delete;
   RpcServer& operator=(const RpcServer&) = delete;
 
+  // "127.0.0.1:9751" with the port in use; empty without TLS.
+  const std::string& tls_address() const { return tls_address_; }
+
   // Health of one subject, as service "memtuned.v1/pools/default".
   void SetServing(const std::string& subject, bool serving)
       EXCLUDES(health_mutex_);
@@ -62,10 +73,17 @@ class RpcServer {
   RpcServer(const Registry* registry, RpcObserver* observer,
             const std::string& version);
 
+  // Builds and starts with both addresses.
+  absl::Status Listen(const RpcServerOptions& options,
+                      grpc::ServerBuilder& builder);
+
   const Registry* const registry_;
   TopologyService topology_;
   StatsService stats_;
   TuningService tuning_;
+  std::string tls_address_;
+  // gRPC asks it at each handshake.
+  std::shared_ptr<grpc::ServerCredentials> tls_credentials_;
   std::unique_ptr<grpc::Server> server_;
   Mutex health_mutex_;
   bool stopping_ GUARDED_BY(health_mutex_) = false;

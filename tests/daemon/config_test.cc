@@ -130,6 +130,46 @@ TEST(ConfigTest, RefusesTcpSayingWhy) {
   }
 }
 
+TEST(ConfigTest, TakesTcpWithAllThatMutualTlsNeeds) {
+  for (const char* address :
+       {"127.0.0.1:0", "0.0.0.0:9751", "[::1]:9751", "[::]:65535"}) {
+    const auto config = Load({"--pool", "a=1GiB", "--listen-tls", address,
+                              "--tls-certificate", "/x/c.pem", "--tls-key",
+                              "/x/k.pem", "--tls-client-ca", "/x/ca.pem"});
+    ASSERT_TRUE(config.ok()) << config.status();
+    EXPECT_EQ(config->listen_tls, address);
+    EXPECT_EQ(config->tls_certificate, "/x/c.pem");
+    EXPECT_EQ(config->tls_key, "/x/k.pem");
+    EXPECT_EQ(config->tls_client_ca, "/x/ca.pem");
+  }
+}
+
+TEST(ConfigTest, RefusesTcpWithoutAllOfIt) {
+  EXPECT_THAT(
+      ErrorOf(Load({"--pool", "a=1GiB", "--listen-tls", "0.0.0.0:9751"})),
+      HasSubstr("listen-tls is '0.0.0.0:9751' without tls-certificate and "
+                "tls-key and tls-client-ca; TCP is served with mutual TLS "
+                "only"));
+  EXPECT_THAT(ErrorOf(Load({"--pool", "a=1GiB", "--listen-tls", "0.0.0.0:9751",
+                            "--tls-certificate", "c", "--tls-key", "k"})),
+              HasSubstr("without tls-client-ca;"));
+  EXPECT_THAT(ErrorOf(Load({"--pool", "a=1GiB", "--tls-key", "k"})),
+              HasSubstr("tls-key given, but no listen-tls"));
+  EXPECT_THAT(FileError("tls-key: '/k'\nlisten-tls: ''\n"),
+              HasSubstr("f.yaml:2: listen-tls is ''"));
+}
+
+TEST(ConfigTest, RefusesAddressesThatAreNone) {
+  for (const char* address :
+       {"9751", "localhost:9751", "host.example:1", "127.0.0.1", "[::1]",
+        "::1:9751", "[::1:9751", "127.0.0.1:65536", "127.0.0.1:-1",
+        "127.0.0.1:1x", "127.0.0.1:", "[]:1", "unix:/tmp/x"}) {
+    EXPECT_THAT(ErrorOf(Load({"--pool", "a=1GiB", "--listen-tls", address})),
+                HasSubstr("allowed IPV4-ADDRESS:PORT, [IPV6-ADDRESS]:PORT"))
+        << address;
+  }
+}
+
 TEST(ConfigTest, KeepsMetricsOnLoopbackUnlessToldOtherwise) {
   EXPECT_THAT(
       ErrorOf(Load({"--pool", "a=1GiB", "--metrics-listen", "0.0.0.0:9750"})),

@@ -10,7 +10,7 @@ import re
 CORE = ("core/",)
 SUBJECT = ("daemon/subject.h", "daemon/log.h")
 FLOOR_2B = SUBJECT + ("daemon/pool/", "daemon/host/") + CORE
-FLOOR_3 = ("daemon/change/", "daemon/sampler.h") + FLOOR_2B
+FLOOR_3 = ("daemon/change/", "daemon/tls/", "daemon/sampler.h") + FLOOR_2B
 FLOOR_4 = ("daemon/rpc/", "daemon/metrics/") + FLOOR_3
 PROTO = ("memtuned/v1/",)
 
@@ -25,6 +25,7 @@ MAY_INCLUDE = {
     "daemon/host/": FLOOR_2B,
     "daemon/whatif/": FLOOR_2B,
     "daemon/change/": FLOOR_3,
+    "daemon/tls/": ("daemon/log.h",) + CORE,
     "daemon/metrics/": FLOOR_4,
     "daemon/rpc/": FLOOR_4 + PROTO,
     "daemon/": ("daemon/",) + CORE + PROTO,
@@ -46,6 +47,7 @@ LIBRARIES = {
         "daemon/rpc/", "daemon/daemon.cc", "client/ctl/", "proto/"),
     r"memtuned/(?!v1/)": ("client/attach/", "client/load/"),
     r"yaml-cpp/": ("daemon/", "client/ctl/"),
+    r"openssl/": ("daemon/tls/certificate_check.cc",),
     r"spdlog/": ("daemon/",),
     r"nlohmann/": ("daemon/", "client/ctl/", "client/load/"),
 }

@@ -41,7 +41,8 @@ int CountingObserver::fell_behind() const {
 }
 
 TestServer::TestServer(std::vector<FakeOptions> subjects,
-                       SamplerOptions sampling) {
+                       SamplerOptions sampling,
+                       const CertificateReloader* certificates) {
   char folder[] = "/tmp/memtuned-rpc-XXXXXX";
   folder_ = mkdtemp(folder);
   listen_ = "unix:" + folder_ + "/memtuned.sock";
@@ -57,6 +58,10 @@ TestServer::TestServer(std::vector<FakeOptions> subjects,
   RpcServerOptions options;
   options.listen = listen_;
   options.version = "1.2.3";
+  if (certificates != nullptr) {
+    options.listen_tls = "127.0.0.1:0";
+    options.certificates = certificates;
+  }
   auto server = RpcServer::Start(options, registry_.get(), &observer_);
   EXPECT_TRUE(server.ok()) << server.status();
   if (!server.ok()) abort();

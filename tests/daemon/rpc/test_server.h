@@ -39,8 +39,10 @@ class CountingObserver : public RpcObserver {
 
 class TestServer {
  public:
+  // With `certificates` it also listens on a port of 127.0.0.1.
   explicit TestServer(std::vector<FakeOptions> subjects = {FakeOptions{}},
-                      SamplerOptions sampling = {});
+                      SamplerOptions sampling = {},
+                      const CertificateReloader* certificates = nullptr);
   ~TestServer();
 
   FakeSubject& subject(size_t i = 0) { return *subjects_[i]; }
