@@ -3,64 +3,16 @@
 """A real Prometheus scrapes a loaded daemon for a minute; what PromQL says is
 what memtunectl says. promtool finds nothing in the text."""
 
-import json
 import math
-import os
 import shutil
-import subprocess
 import sys
 import time
 import unittest
-import urllib.parse
-import urllib.request
 
-from harness import Daemon, free_port, run, wait_for
+from harness import Daemon, run
+from prometheus_server import Prometheus
 
 SCRAPED_SECONDS = 60
-
-
-class Prometheus:
-    """A Prometheus of our own that scrapes one target every second."""
-
-    def __init__(self, folder, target):
-        self.port = free_port()
-        self.folder = folder
-        self.config = os.path.join(folder, "prometheus.yml")
-        with open(self.config, "w", encoding="utf-8") as file:
-            file.write("global: {scrape_interval: 1s, scrape_timeout: 1s}\n"
-                       "scrape_configs:\n"
-                       "  - job_name: memtuned\n"
-                       f"    static_configs: [{{targets: ['{target}']}}]\n")
-        self.process = None
-
-    def __enter__(self):
-        with open(os.path.join(self.folder, "prometheus.log"), "wb") as log:
-            self.process = subprocess.Popen(
-                ["prometheus", f"--config.file={self.config}",
-                 f"--storage.tsdb.path={self.folder}/tsdb",
-                 f"--web.listen-address=127.0.0.1:{self.port}"],
-                stdout=log, stderr=log)
-        wait_for(self._up, 30, "Prometheus scrapes memtuned")
-        return self
-
-    def __exit__(self, *_):
-        self.process.terminate()
-        self.process.wait(20)
-
-    def query(self, promql):
-        """{frozenset(labels): value}"""
-        url = f"http://127.0.0.1:{self.port}/api/v1/query?" + \
-            urllib.parse.urlencode({"query": promql})
-        with urllib.request.urlopen(url, timeout=10) as answer:
-            document = json.load(answer)
-        return {frozenset(row["metric"].items()): float(row["value"][1])
-                for row in document["data"]["result"]}
-
-    def _up(self):
-        try:
-            return 1.0 in self.query("up").values()
-        except OSError:
-            return False
 
 
 def without(labels, *names):
