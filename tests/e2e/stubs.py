@@ -28,13 +28,13 @@ def _generate():
     return folder
 
 
-_folder = _generate()
-sys.path.insert(0, _folder)
+FOLDER = _generate()
+sys.path.insert(0, FOLDER)
 # google/ and grpc/ are also installed packages: let them continue here.
 import google  # noqa: E402
 import grpc  # noqa: E402
-google.__path__.append(os.path.join(_folder, "google"))
-grpc.__path__.append(os.path.join(_folder, "grpc"))
+google.__path__.append(os.path.join(FOLDER, "google"))
+grpc.__path__.append(os.path.join(FOLDER, "grpc"))
 
 from google.protobuf import duration_pb2  # noqa: E402,F401
 from google.rpc import error_details_pb2, status_pb2  # noqa: E402,F401

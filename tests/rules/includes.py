@@ -31,6 +31,7 @@ MAY_INCLUDE = {
     "daemon/": ("daemon/",) + CORE + PROTO,
     "client/attach/": CORE,
     "client/load/": ("client/attach/",) + CORE,
+    "client/examples/": (),
     # Tables of names and help, and plain values, are all it takes of the core.
     "client/ctl/": PROTO + ("core/tunables.h", "core/stats.h",
                             "core/base/topology.h"),
@@ -45,7 +46,8 @@ LIBRARIES = {
         "daemon/rpc/", "daemon/daemon.cc", "daemon/daemon.h", "client/ctl/"),
     r"memtuned/v1/|google/(protobuf|rpc)/": (
         "daemon/rpc/", "daemon/daemon.cc", "client/ctl/", "proto/"),
-    r"memtuned/(?!v1/)": ("client/attach/", "client/load/"),
+    r"memtuned/(?!v1/)": ("client/attach/", "client/load/",
+                          "client/examples/"),
     r"yaml-cpp/": ("daemon/", "client/ctl/"),
     r"openssl/": ("daemon/tls/certificate_check.cc",),
     r"spdlog/": ("daemon/",),
