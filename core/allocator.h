@@ -51,6 +51,7 @@ class Allocator {
   // Fills `out` with blocks under as few guard acquisitions as possible.
   // Returns: how many; fewer only when memory is short.
   size_t AllocateBulk(int order, std::span<Pfn> out) noexcept;
+  // As many calls of Free, under as few guard acquisitions as possible.
   // Returns: how many were freed; refused ones are counted and skipped.
   size_t FreeBulk(int order, std::span<const Pfn> blocks) noexcept;
 
@@ -82,7 +83,29 @@ class Allocator {
 
  private:
   Pfn AllocateSlow(int order, PageType type) noexcept;
+  struct OwnBlock {
+    Pfn pfn;
+    const Page* page;
+    PageWord word{0};
+  };
+  // Whether the page is the head of this process's block of that order, in
+  // the zone this thread used last.
+  __attribute__((always_inline)) inline bool ReadOwn(
+      const LastUsed& last, uint64_t page, int order,
+      OwnBlock* block) const noexcept;
+  enum class Push {
+    kDone,
+    kToCommit,  // pushed, and the policy has something to decide
+    kCold,      // nothing done: FreeCold can
+    kRefused,   // nothing done: the word moved
+  };
+  __attribute__((always_inline)) inline Push PushOwn(
+      const LastUsed& last, PagesetShared& pageset, int order,
+      const OwnBlock& block) noexcept REQUIRES(pageset.guard);
   FreeResult FreeCold(uint64_t page, int order) noexcept;
+  // Frees blocks off the front under one hold of the guard, each as FreeFast
+  // does, up to one that has more to it. Returns: how many.
+  size_t FreeRun(int order, std::span<const Pfn> blocks) noexcept;
   FreeResult CommitFree(PagesetShared& pageset, int list, int order) noexcept
       RELEASE(pageset.guard);
   Pfn TryZones(int order, PageType type, ThreadContext& thread,

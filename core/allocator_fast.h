@@ -46,51 +46,66 @@ inline uint64_t Allocator::TakeFast(int order, PageType type) noexcept {
   return pfn.value;
 }
 
-inline FreeResult Allocator::FreeFast(uint64_t page, int order) noexcept {
-  LastUsed* last = threads_.IfCurrent();
-  if (MEMTUNED_UNLIKELY(last == nullptr ||
-                        static_cast<unsigned>(order) > kCostlyOrder ||
-                        page - last->first_pfn >= last->nr_pages)) {
-    return FreeCold(page, order);
-  }
-  const Pfn pfn{static_cast<uint32_t>(page)};
-  const Page& block = mapping_.memmap[pfn.value];
-  const PageWord word(LoadRelaxed(block.word));
-  PagesetShared& pageset = *last->pageset;
+inline bool Allocator::ReadOwn(const LastUsed& last, uint64_t page, int order,
+                               OwnBlock* block) const noexcept {
+  if (MEMTUNED_UNLIKELY(page - last.first_pfn >= last.nr_pages)) return false;
+  block->pfn = Pfn{static_cast<uint32_t>(page)};
+  block->page = &mapping_.memmap[page];
+  block->word = PageWord(LoadRelaxed(block->page->word));
   // A word that says allocated is a block's head: alignment is implied.
-  if (MEMTUNED_UNLIKELY(
-          !word.HasState(last->mine |
-                         PageWord::State(PageKind::kUntouched, order, 0)) ||
-          !last->TryLock(pageset))) {
-    return FreeCold(page, order);
-  }
-  const int list = ListOf(order, word.type());
+  return MEMTUNED_LIKELY(block->word.HasState(
+      last.mine | PageWord::State(PageKind::kUntouched, order, 0)));
+}
+
+inline Allocator::Push Allocator::PushOwn(const LastUsed& last,
+                                          PagesetShared& pageset, int order,
+                                          const OwnBlock& block) noexcept {
+  const int list = ListOf(order, block.word.type());
   const uint64_t top = LoadRelaxed(pageset.top[static_cast<unsigned>(list)]);
   const bool store = Load(slot_.gave_others_blocks) == 0;
-  if (MEMTUNED_UNLIKELY(!TopHasRoom(top) ||
-                        LoadRelaxed(last->zone->control) != pageset.seen ||
-                        (store && LoadRelaxed(block.next) != last->owner))) {
-    pageset.guard.Unlock();
-    return FreeCold(page, order);
-  }
   if (MEMTUNED_UNLIKELY(
-          !PushTop(mapping_, pageset, list, top, pfn, word, store))) {
-    pageset.guard.Unlock();
-    return Refuse(FreeResult::kNotAllocated);
+          !TopHasRoom(top) || LoadRelaxed(last.zone->control) != pageset.seen ||
+          (store && LoadRelaxed(block.page->next) != last.owner))) {
+    return Push::kCold;
+  }
+  if (MEMTUNED_UNLIKELY(!PushTop(mapping_, pageset, list, top, block.pfn,
+                                 block.word, store))) {
+    return Push::kRefused;
   }
   const uint64_t pages = uint64_t{1} << order;
   Bump(pageset.pages, static_cast<uint32_t>(pages));
   const uint32_t count = LoadRelaxed(pageset.pages);
   Bump(pageset.frees[static_cast<unsigned>(order)]);
-  Bump(last->slot->given_pages, pages);
+  Bump(last.slot->given_pages, pages);
   if (MEMTUNED_UNLIKELY(
           count >= LoadRelaxed(pageset.high) ||
           (order != 0 && pageset.free_count >= pageset.free_high_threshold))) {
-    return CommitFree(pageset, list, order);
+    return Push::kToCommit;
   }
   NoteFree(pageset, count, pageset.batch, pageset.free_high_threshold,
            pageset.free_count_cap, pageset.consecutive_only, order);
+  return Push::kDone;
+}
+
+inline FreeResult Allocator::FreeFast(uint64_t page, int order) noexcept {
+  LastUsed* last = threads_.IfCurrent();
+  OwnBlock block;
+  if (MEMTUNED_UNLIKELY(last == nullptr ||
+                        static_cast<unsigned>(order) > kCostlyOrder ||
+                        !ReadOwn(*last, page, order, &block))) {
+    return FreeCold(page, order);
+  }
+  PagesetShared& pageset = *last->pageset;
+  if (MEMTUNED_UNLIKELY(!last->TryLock(pageset))) return FreeCold(page, order);
+  const Push push = PushOwn(*last, pageset, order, block);
+  if (MEMTUNED_UNLIKELY(push == Push::kToCommit)) {
+    return CommitFree(pageset, ListOf(order, block.word.type()), order);
+  }
   pageset.guard.Unlock();
+  if (MEMTUNED_UNLIKELY(push == Push::kCold)) return FreeCold(page, order);
+  if (MEMTUNED_UNLIKELY(push == Push::kRefused)) {
+    return Refuse(FreeResult::kNotAllocated);
+  }
   env::Charge(env::Cost::kPagesetOperation);
   return FreeResult::kFreed;
 }

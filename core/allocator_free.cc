@@ -118,10 +118,39 @@ FreeResult Allocator::FreeSlow(Pfn pfn, int order, PageWord word) noexcept {
   return FreeResult::kFreed;
 }
 
-size_t Allocator::FreeBulk(int order, std::span<const Pfn> blocks) noexcept {
+// A word is read after the pushes before it, so that a block that is in there
+// twice is refused; a chunk's room bounds the hold.
+size_t Allocator::FreeRun(int order, std::span<const Pfn> blocks) noexcept {
+  LastUsed* last = threads_.IfCurrent();
+  if (last == nullptr || static_cast<unsigned>(order) > kCostlyOrder) return 0;
+  PagesetShared& pageset = *last->pageset;
+  if (!last->TryLock(pageset)) return 0;
   size_t freed = 0;
   for (Pfn pfn : blocks) {
-    freed += Free(pfn, order) == FreeResult::kFreed ? 1 : 0;
+    OwnBlock block;
+    if (!ReadOwn(*last, pfn.value, order, &block)) break;
+    const Push push = PushOwn(*last, pageset, order, block);
+    if (push == Push::kToCommit) {
+      CommitFree(pageset, ListOf(order, block.word.type()), order);
+      return freed + 1;
+    }
+    if (push != Push::kDone) break;
+    env::Charge(env::Cost::kPagesetOperation);
+    ++freed;
+  }
+  pageset.guard.Unlock();
+  return freed;
+}
+
+size_t Allocator::FreeBulk(int order, std::span<const Pfn> blocks) noexcept {
+  size_t freed = 0;
+  while (!blocks.empty()) {
+    const size_t run = FreeRun(order, blocks);
+    freed += run;
+    blocks = blocks.subspan(run);
+    if (blocks.empty()) break;
+    freed += Free(blocks.front(), order) == FreeResult::kFreed ? 1 : 0;
+    blocks = blocks.subspan(1);
   }
   return freed;
 }

@@ -8,6 +8,7 @@
 #include <rte_mempool.h>
 
 #include <array>
+#include <span>
 
 #include "tests/bench/workload.h"
 
@@ -22,6 +23,16 @@ struct Mempool {
   }
   __attribute__((noinline)) void Free(void* block, int) {
     rte_mempool_put(pool, block);
+  }
+  void AllocateBulk(int, std::span<void*> blocks) {
+    const auto count = static_cast<unsigned>(blocks.size());
+    if (rte_mempool_get_bulk(pool, blocks.data(), count) != 0) {
+      Die("the mempool is empty");
+    }
+  }
+  void FreeBulk(int, std::span<void*> blocks) {
+    rte_mempool_put_bulk(pool, blocks.data(),
+                         static_cast<unsigned>(blocks.size()));
   }
   uint64_t Send(void* block, int) { return reinterpret_cast<uintptr_t>(block); }
   void FreeSent(uint64_t ticket, int order) {

@@ -9,6 +9,7 @@
 #include <cstdio>
 #include <cstring>
 #include <optional>
+#include <span>
 #include <thread>
 
 #include "client/attach/include/memtuned/memtuned.h"
@@ -36,6 +37,18 @@ struct Pool {
   }
   void Free(void* block, int order) {
     if (__builtin_expect(memtuned_free(pool, block, order) != MEMTUNED_OK, 0)) {
+      Die("a free was refused");
+    }
+  }
+  void AllocateBulk(int order, std::span<void*> blocks) {
+    if (memtuned_allocate_bulk(pool, order, blocks.data(), blocks.size()) !=
+        blocks.size()) {
+      Die("the pool has no memory");
+    }
+  }
+  void FreeBulk(int order, std::span<void*> blocks) {
+    if (memtuned_free_bulk(pool, order, blocks.data(), blocks.size()) !=
+        blocks.size()) {
       Die("a free was refused");
     }
   }

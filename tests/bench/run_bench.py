@@ -16,7 +16,8 @@ import allocators
 import bars
 from statistics_of_pairs import interval, median_ratio, ratios
 
-SHAPES = ("lifo", "burst64", "burst512", "burst4096", "producer-consumer")
+SHAPES = ("lifo", "bulk64", "burst64", "burst512", "burst4096",
+          "producer-consumer")
 ORDERS = (0, 3)
 WORKERS = ("1thread", "2threads", "2processes")
 

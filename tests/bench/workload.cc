@@ -37,8 +37,9 @@ bool TakeWord(std::string_view word, std::string_view* text) {
 
 bool ParseShape(std::string_view* text, Case* run) {
   int burst = 1;
-  if (TakeNumber("burst", text, &burst)) {
-    run->shape = Shape::kBurst;
+  const bool bulk = text->starts_with("bulk");
+  if (TakeNumber(bulk ? "bulk" : "burst", text, &burst)) {
+    run->shape = bulk ? Shape::kBulk : Shape::kBurst;
     run->burst = static_cast<uint32_t>(burst);
     return burst >= 2 && burst <= 65536;
   }
@@ -105,8 +106,8 @@ Arguments ParseArguments(int argc, char** argv) {
   Arguments arguments;
   if (argc != 3 || !ParseCase(argv[1], &arguments.run)) {
     Die("usage: CASE MILLISECONDS\n"
-        "CASE: lifo|burst2..burst65536|producer-consumer, /order0../order10, "
-        "/1thread|2threads|2processes");
+        "CASE: lifo|burst2..burst65536|bulk2..bulk65536|producer-consumer, "
+        "/order0../order10, /1thread|2threads|2processes");
   }
   arguments.milliseconds = std::strtod(argv[2], nullptr);
   if (!(arguments.milliseconds > 0 && arguments.milliseconds <= 60000)) {

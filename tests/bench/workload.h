@@ -5,6 +5,9 @@
 //   void Free(void* block, int order);
 //   uint64_t Send(void* block, int order);       ticket for another worker
 //   void FreeSent(uint64_t ticket, int order);   that worker frees it
+// and, if it has them, for many blocks at a time
+//   void AllocateBulk(int order, std::span<void*> blocks);
+//   void FreeBulk(int order, std::span<void*> blocks);
 // Nothing here touches the memory of a block.
 #ifndef MEMTUNED_TESTS_BENCH_WORKLOAD_H_
 #define MEMTUNED_TESTS_BENCH_WORKLOAD_H_
@@ -13,12 +16,13 @@
 #include <atomic>
 #include <cstdint>
 #include <functional>
+#include <span>
 #include <string>
 #include <vector>
 
 namespace memtuned::bench {
 
-enum class Shape { kLifo, kBurst, kProducerConsumer };
+enum class Shape { kLifo, kBurst, kBulk, kProducerConsumer };
 
 // One row of the summary, such as "burst512/order0/2threads".
 struct Case {
@@ -108,6 +112,14 @@ void Pairs(A& allocator, const Case& run, uint64_t pairs,
       allocator.Free(block, order);
     }
     return;
+  }
+  if constexpr (requires { allocator.FreeBulk(order, held); }) {
+    for (uint64_t i = 0; run.shape == Shape::kBulk && i < pairs;
+         i += run.burst) {
+      allocator.AllocateBulk(order, held);
+      allocator.FreeBulk(order, held);
+    }
+    if (run.shape == Shape::kBulk) return;
   }
   for (uint64_t i = 0; i < pairs; i += run.burst) {
     for (void*& block : held) block = allocator.Allocate(order);

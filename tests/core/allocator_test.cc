@@ -7,6 +7,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <array>
 #include <atomic>
 #include <cstring>
 #include <set>
@@ -66,6 +67,19 @@ TEST_F(AllocatorTest, RefusesADoubleFree) {
     EXPECT_EQ(ours_->Free(pfn, order), FreeResult::kNotAllocated);
   }
   EXPECT_EQ(Refused(FreeResult::kNotAllocated), 5u);
+}
+
+TEST_F(AllocatorTest, BulkFreesWhatIsItsOwnOnce) {
+  ours_->Free(ours_->Allocate(0), 0);
+  const Pfn a = ours_->Allocate(0), b = ours_->Allocate(0);
+  const Pfn foreign = theirs_->Allocate(0), larger = ours_->Allocate(1);
+
+  EXPECT_EQ(ours_->FreeBulk(0, std::array{a, a, foreign, larger, b, a}), 2u);
+
+  EXPECT_EQ(Held(*ours_), 2u);
+  EXPECT_EQ(Refused(FreeResult::kNotAllocated), 2u);
+  EXPECT_EQ(Refused(FreeResult::kForeign), 1u);
+  EXPECT_EQ(Refused(FreeResult::kWrongOrder), 1u);
 }
 
 TEST_F(AllocatorTest, RefusesAWildFree) {

@@ -110,8 +110,10 @@ class Player {
     const uint64_t dice = Below(10000);
     if (dice < 4600) {
       if (held_.size() < 3000) AllocateOne();
-    } else if (dice < 9200) {
+    } else if (dice < 9150) {
       FreeOne();
+    } else if (dice < 9200) {
+      FreeMany();
     } else if (dice < 9400) {
       AllocateMany();
     } else if (dice < 9600) {
@@ -182,6 +184,21 @@ class Player {
       ++shared_.unexpected;
     }
     ++shared_.refusals;
+  }
+
+  void FreeMany() {
+    const int order = static_cast<int>(Below(3));
+    const size_t most = 1 + Below(100);
+    std::vector<Pfn> blocks;
+    std::erase_if(held_, [&](const Block& block) {
+      if (block.order != order || blocks.size() == most) return false;
+      Mark(block, mark_, 0);
+      blocks.push_back(block.pfn);
+      return true;
+    });
+    if (allocator_.FreeBulk(order, blocks) != blocks.size()) {
+      ++shared_.unexpected;
+    }
   }
 
   // An offer lies in a mailbox; whoever takes it out adopts or revokes it.

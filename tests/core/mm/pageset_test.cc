@@ -6,6 +6,7 @@
 #include <gtest/gtest.h>
 
 #include <set>
+#include <tuple>
 
 #include "tests/core/mm/vector_run.h"
 #include "tests/support/zone_checker.h"
@@ -69,6 +70,33 @@ TEST(PagesetTest, BulkTakesOneGuardAndLeavesFreeCountAlone) {
   EXPECT_EQ(std::set<Pfn>(blocks.begin(), blocks.end()).size(), 50u);
   EXPECT_EQ(run.allocator().FreeBulk(0, blocks), 50u);
   ExpectSound(run);
+}
+
+// What a policy decides must not depend on how blocks come back.
+TEST(PagesetTest, BulkFreesMoveWhatSingleOnesDo) {
+  const auto play = [](const Era& era, int order, bool bulk) {
+    VectorRun run(era, true);
+    for (size_t n : {1, 63, 64, 700, 200, 2000}) {
+      std::vector<Pfn> blocks(n);
+      for (Pfn& pfn : blocks) pfn = run.allocator().Allocate(order);
+      if (bulk) {
+        EXPECT_EQ(run.allocator().FreeBulk(order, blocks), n);
+      } else {
+        for (Pfn pfn : blocks) run.allocator().Free(pfn, order);
+      }
+    }
+    ExpectSound(run);
+    return std::tuple(run.Now(), run.pageset().free_count,
+                      run.pageset().alloc_factor,
+                      LoadRelaxed(run.pageset().frees[OrderSlot(order)]));
+  };
+  for (const Era& era : {Fixed63378(), Watermark(), Adaptive(), AdaptiveHigh(),
+                         Chunked(), Pinned252(), Memtuned()}) {
+    for (int order : {0, 1, 3}) {
+      EXPECT_EQ(play(era, order, true), play(era, order, false))
+          << era.name << " order " << order;
+    }
+  }
 }
 
 TEST(PagesetTest, BulkGivesWhatThereIs) {

@@ -56,6 +56,28 @@ TEST_F(ExploreFreeTest, OneOfTwoFreesWins) {
   }
 }
 
+TEST_F(ExploreFreeTest, EachBlockOfABulkFreeIsFreedOnce) {
+  VirtualPool pool({.limits = SmallLimits(1, 4)});
+  const ExplorerOptions bound{.preemptions = 3};
+  std::array<Pfn, 2> blocks;
+  pool.On(0, [&] {
+    for (Pfn& pfn : blocks) pfn = pool.allocator().Allocate(0);
+  });
+  size_t bulk = 0;
+  FreeResult single = FreeResult::kFreed;
+
+  const Exploration found = pool.Explore(
+      bound,
+      {[&] { bulk = pool.allocator().FreeBulk(0, blocks); },
+       [&] { single = pool.allocator().Free(blocks[1], 0); }},
+      [&]() -> std::string {
+        const size_t wins = bulk + (single == FreeResult::kFreed ? 1 : 0);
+        return wins == 2 ? "" : std::to_string(wins) + " frees won";
+      });
+
+  Expect("bulk free and free by two threads", bound, found, 5000);
+}
+
 TEST_F(ExploreFreeTest, AFreeOrAnAdoptionWins) {
   VirtualPool pool({.limits = SmallLimits(1, 4)});
   const ExplorerOptions bound{.preemptions = 4};
