@@ -10,7 +10,8 @@ import re
 CORE = ("core/",)
 SUBJECT = ("daemon/subject.h", "daemon/log.h")
 FLOOR_2B = SUBJECT + ("daemon/pool/", "daemon/host/") + CORE
-FLOOR_3 = ("daemon/change/", "daemon/tls/", "daemon/sampler.h") + FLOOR_2B
+FLOOR_3 = ("daemon/change/", "daemon/access/", "daemon/tls/",
+           "daemon/sampler.h") + FLOOR_2B
 FLOOR_4 = ("daemon/rpc/", "daemon/metrics/") + FLOOR_3
 PROTO = ("memtuned/v1/",)
 
@@ -26,6 +27,7 @@ MAY_INCLUDE = {
     "daemon/whatif/": FLOOR_2B,
     "daemon/change/": FLOOR_3,
     "daemon/tls/": ("daemon/log.h",) + CORE,
+    "daemon/access/": ("daemon/log.h",) + CORE,
     "daemon/metrics/": FLOOR_4,
     "daemon/rpc/": FLOOR_4 + PROTO,
     "daemon/": ("daemon/",) + CORE + PROTO,
