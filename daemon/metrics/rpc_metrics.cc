@@ -50,6 +50,16 @@ bool IsMethodName(std::string_view name) {
   return true;
 }
 
+MetricFamily Counter(const char* name, const char* help, uint64_t value) {
+  MetricFamily family;
+  family.name = name;
+  family.help = help;
+  family.type = MetricType::Counter;
+  family.metric.emplace_back();
+  family.metric.back().counter.value = static_cast<double>(value);
+  return family;
+}
+
 }  // namespace
 
 RpcMetrics::Method& RpcMetrics::MethodOfLocked(const char* name) {
@@ -80,14 +90,9 @@ void RpcMetrics::WatchFellBehind() {
   ++fell_behind_;
 }
 
-MetricFamily RpcMetrics::FellBehindLocked() const {
-  MetricFamily family;
-  family.name = "memtuned_watch_fell_behind_total";
-  family.help = "Times a watcher was told that it missed snapshots.";
-  family.type = MetricType::Counter;
-  family.metric.emplace_back();
-  family.metric.back().counter.value = static_cast<double>(fell_behind_);
-  return family;
+void RpcMetrics::CallDenied() {
+  const MutexLock lock(mutex_);
+  ++denied_;
 }
 
 std::vector<MetricFamily> RpcMetrics::Collect() const {
@@ -119,7 +124,13 @@ std::vector<MetricFamily> RpcMetrics::Collect() const {
     }
     durations.metric.push_back(std::move(metric));
   }
-  std::vector<MetricFamily> families = {FellBehindLocked()};
+  std::vector<MetricFamily> families = {
+      Counter("memtuned_watch_fell_behind_total",
+              "Times a watcher was told that it missed snapshots.",
+              fell_behind_),
+      Counter("memtuned_denied_calls_total",
+              "Calls refused for who made them: role missing, or unknown.",
+              denied_)};
   if (!requests.metric.empty()) {
     families.push_back(std::move(requests));
     families.push_back(std::move(durations));

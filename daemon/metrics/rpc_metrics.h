@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Counts finished RPCs by method and code, their durations, and watchers that
-// fell behind. Floor 4.
+// Counts finished RPCs by method and code, their durations, watchers that
+// fell behind, and calls denied. Floor 4.
 #ifndef MEMTUNED_DAEMON_METRICS_RPC_METRICS_H_
 #define MEMTUNED_DAEMON_METRICS_RPC_METRICS_H_
 
@@ -29,6 +29,7 @@ class RpcMetrics : public RpcObserver, public prometheus::Collectable {
  public:
   void Observe(const char* method, int code, double seconds) override;
   void WatchFellBehind() override;
+  void CallDenied() override;
 
   std::vector<prometheus::MetricFamily> Collect() const override;
 
@@ -40,11 +41,11 @@ class RpcMetrics : public RpcObserver, public prometheus::Collectable {
   };
 
   Method& MethodOfLocked(const char* name) REQUIRES(mutex_);
-  prometheus::MetricFamily FellBehindLocked() const REQUIRES(mutex_);
 
   mutable Mutex mutex_;
   std::map<std::string, Method> methods_ GUARDED_BY(mutex_);
   uint64_t fell_behind_ GUARDED_BY(mutex_) = 0;
+  uint64_t denied_ GUARDED_BY(mutex_) = 0;
 };
 
 }  // namespace memtuned

@@ -5,20 +5,11 @@
 #include <grpcpp/support/interceptor.h>
 
 #include <chrono>
-#include <cstring>
+
+#include "daemon/access/method_table.h"
 
 namespace memtuned {
 namespace {
-
-constexpr const char* kMethods[] = {
-    "TopologyService/ListSubjects", "TopologyService/GetTopology",
-    "StatsService/GetSnapshot",     "StatsService/ListZones",
-    "StatsService/ListPagesets",    "StatsService/ListProcesses",
-    "StatsService/WatchSnapshots",  "TuningService/ListTunables",
-    "TuningService/GetTunable",     "TuningService/SetTunables",
-    "TuningService/Recalculate",    "TuningService/Drain",
-};
-constexpr char kPrefix[] = "/memtuned.v1.";
 
 class CallObserver : public grpc::experimental::Interceptor {
  public:
@@ -59,11 +50,8 @@ class Factory : public grpc::experimental::ServerInterceptorFactoryInterface {
 }  // namespace
 
 const char* ObservedMethod(const char* path) {
-  if (std::strncmp(path, kPrefix, sizeof(kPrefix) - 1) != 0) return "other";
-  for (const char* method : kMethods) {
-    if (std::strcmp(path + sizeof(kPrefix) - 1, method) == 0) return method;
-  }
-  return "other";
+  const MethodRule* rule = FindMethodByPath(path);
+  return rule != nullptr && rule->IsOurs() ? rule->name : "other";
 }
 
 std::unique_ptr<grpc::experimental::ServerInterceptorFactoryInterface>

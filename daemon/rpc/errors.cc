@@ -64,6 +64,10 @@ absl::Status WithReason(const absl::Status& status, const std::string& reason,
   return WithDetail(status, info);
 }
 
+bool HasReason(const absl::Status& status) {
+  return status.GetPayload(TypeUrl(google::rpc::ErrorInfo())).has_value();
+}
+
 absl::Status WithRetryAfter(const absl::Status& status, double seconds) {
   google::rpc::RetryInfo info;
   const double whole = std::floor(seconds);

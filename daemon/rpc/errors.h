@@ -23,6 +23,9 @@ absl::Status WithReason(
     const absl::Status& status, const std::string& reason,
     const std::map<std::string, std::string>& metadata = {});
 
+// There is an ErrorInfo already.
+bool HasReason(const absl::Status& status);
+
 // Adds RetryInfo.
 absl::Status WithRetryAfter(const absl::Status& status, double seconds);
 

@@ -11,6 +11,13 @@
 #include "daemon/rpc/errors.h"
 
 namespace memtuned {
+namespace {
+
+std::string KeyOf(const RequestLog::Request& request) {
+  return absl::StrCat(request.id, "\n", request.caller);
+}
+
+}  // namespace
 
 absl::StatusOr<RequestLog::Turn> RequestLog::Enter(SteadyTime deadline) {
   MutexLock lock(mutex_);
@@ -33,30 +40,37 @@ void RequestLog::Leave() {
   left_.NotifyOne();
 }
 
-absl::StatusOr<std::string> RequestLog::Find(const std::string& id,
-                                             const std::string& content) const {
-  const auto found = by_id_.find(id);
-  if (found == by_id_.end()) return std::string();
-  if (found->second->content != content) {
-    return BadField(
-        "request_id",
-        absl::StrCat("is ", Quoted(id), ", which was used for another request"),
-        "REQUEST_ID_REUSED");
+absl::StatusOr<std::string> RequestLog::Find(const Request& request) {
+  while (!entries_.empty() && request.now - entries_.back().stored > kMaxAge) {
+    DropOldest();
+  }
+  const auto found = by_key_.find(KeyOf(request));
+  if (found == by_key_.end()) return std::string();
+  if (found->second->content != request.content) {
+    return BadField("request_id",
+                    absl::StrCat("is ", Quoted(request.id),
+                                 ", which was used for another request"),
+                    "REQUEST_ID_REUSED");
   }
   return found->second->answer;
 }
 
-void RequestLog::Store(const std::string& id, const std::string& content,
-                       std::string answer) {
-  entries_.push_front({id, content, std::move(answer)});
-  by_id_[id] = entries_.begin();
+void RequestLog::Store(const Request& request, std::string answer) {
+  if (request.id.empty()) return;
+  entries_.push_front(
+      {KeyOf(request), request.content, std::move(answer), request.now});
+  by_key_[entries_.front().key] = entries_.begin();
   bytes_ += entries_.front().Bytes();
   while (entries_.size() > kMaxEntries ||
          (bytes_ > kMaxBytes && entries_.size() > 1)) {
-    bytes_ -= entries_.back().Bytes();
-    by_id_.erase(entries_.back().id);
-    entries_.pop_back();
+    DropOldest();
   }
+}
+
+void RequestLog::DropOldest() {
+  bytes_ -= entries_.back().Bytes();
+  by_key_.erase(entries_.back().key);
+  entries_.pop_back();
 }
 
 }  // namespace memtuned

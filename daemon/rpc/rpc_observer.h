@@ -17,6 +17,9 @@ class RpcObserver {
   // Blocks: never.
   virtual void Observe(const char* method, int code, double seconds) = 0;
 
+  // A call was refused for who made it.
+  virtual void CallDenied() {}
+
   // A watcher was told that it missed snapshots.
   virtual void WatchFellBehind() {}
 };

@@ -10,10 +10,13 @@
 #include <chrono>
 #include <memory>
 #include <string>
+#include <vector>
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "core/base/mutex.h"
+#include "daemon/access/unix_listener.h"
+#include "daemon/rpc/gate.h"
 #include "daemon/rpc/registry.h"
 #include "daemon/rpc/rpc_observer.h"
 #include "daemon/rpc/stats_service.h"
@@ -27,8 +30,15 @@ class CertificateReloader;
 struct RpcServerOptions {
   // "unix:/run/memtuned/memtuned.sock".
   std::string listen;
-  // Permissions of the socket. Whoever may write to it may call.
+  // Permissions of the socket, and its group unless that is -1. Whoever may
+  // write to it may connect.
   int socket_mode = 0660;
+  int64_t socket_gid = -1;
+  // Who may do what; empty: DefaultGrants() of the socket's group.
+  std::vector<RoleGrant> roles;
+  int mutations_per_minute = 600;
+  // Outlives the server. Without one nothing is audited.
+  AuditLog* audit = nullptr;
   // "IP:PORT" for mutual TLS besides, or empty; port 0 picks a free one.
   std::string listen_tls;
   // What it is served with. Outlives the server.
@@ -56,6 +66,12 @@ class RpcServer {
   // "127.0.0.1:9751" with the port in use; empty without TLS.
   const std::string& tls_address() const { return tls_address_; }
 
+  // For calls from now on; empty as in RpcServerOptions.
+  void SetRoles(const std::vector<RoleGrant>& roles);
+  void SetMutationsPerMinute(int per_minute) {
+    gate_.SetMutationsPerMinute(per_minute);
+  }
+
   // Health of one subject, as service "memtuned.v1/pools/default".
   void SetServing(const std::string& subject, bool serving)
       EXCLUDES(health_mutex_);
@@ -70,14 +86,15 @@ class RpcServer {
   void Stop(std::chrono::milliseconds grace);
 
  private:
-  RpcServer(const Registry* registry, RpcObserver* observer,
-            const std::string& version);
+  RpcServer(const RpcServerOptions& options, const Registry* registry,
+            RpcObserver* observer);
 
   // Builds and starts with both addresses.
   absl::Status Listen(const RpcServerOptions& options,
                       grpc::ServerBuilder& builder);
 
   const Registry* const registry_;
+  Gate gate_;
   TopologyService topology_;
   StatsService stats_;
   TuningService tuning_;
@@ -85,6 +102,7 @@ class RpcServer {
   // gRPC asks it at each handshake.
   std::shared_ptr<grpc::ServerCredentials> tls_credentials_;
   std::unique_ptr<grpc::Server> server_;
+  std::unique_ptr<UnixListener> listener_;  // hands connections to server_
   Mutex health_mutex_;
   bool stopping_ GUARDED_BY(health_mutex_) = false;
 };

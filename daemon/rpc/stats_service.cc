@@ -163,6 +163,10 @@ absl::Status CheckView(int view, int highest, const char* allowed) {
 grpc::Status StatsService::GetSnapshot(grpc::ServerContext* context,
                                        const v1::GetSnapshotRequest* request,
                                        v1::GetSnapshotResponse* response) {
+  const auto caller = gate_->Admit(
+      *context,
+      {.method = "StatsService/GetSnapshot", .resource = request->name()});
+  if (!caller.ok()) return ToGrpcStatus(caller.status());
   const absl::Status view =
       CheckView(request->view(), v1::SNAPSHOT_VIEW_FULL, "BASIC, FULL");
   if (!view.ok()) return ToGrpcStatus(view);
@@ -189,6 +193,10 @@ grpc::Status StatsService::GetSnapshot(grpc::ServerContext* context,
 grpc::Status StatsService::ListZones(grpc::ServerContext* context,
                                      const v1::ListZonesRequest* request,
                                      v1::ListZonesResponse* response) {
+  const auto caller = gate_->Admit(
+      *context,
+      {.method = "StatsService/ListZones", .resource = request->parent()});
+  if (!caller.ok()) return ToGrpcStatus(caller.status());
   const auto size = PageSize(request->page_size(), 100, 1000);
   if (!size.ok()) return ToGrpcStatus(size.status());
   const std::string key = absl::StrCat("zones ", request->parent());
@@ -213,6 +221,10 @@ grpc::Status StatsService::ListZones(grpc::ServerContext* context,
 grpc::Status StatsService::ListPagesets(grpc::ServerContext* context,
                                         const v1::ListPagesetsRequest* request,
                                         v1::ListPagesetsResponse* response) {
+  const auto caller = gate_->Admit(
+      *context,
+      {.method = "StatsService/ListPagesets", .resource = request->parent()});
+  if (!caller.ok()) return ToGrpcStatus(caller.status());
   const absl::Status view =
       CheckView(request->view(), v1::PAGESET_VIEW_CPU, "ZONE_SUMMARY, CPU");
   if (!view.ok()) return ToGrpcStatus(view);
@@ -258,6 +270,10 @@ grpc::Status StatsService::ListPagesets(grpc::ServerContext* context,
 grpc::Status StatsService::ListProcesses(
     grpc::ServerContext* context, const v1::ListProcessesRequest* request,
     v1::ListProcessesResponse* response) {
+  const auto caller = gate_->Admit(
+      *context,
+      {.method = "StatsService/ListProcesses", .resource = request->parent()});
+  if (!caller.ok()) return ToGrpcStatus(caller.status());
   const auto size = PageSize(request->page_size(), 100, 1000);
   if (!size.ok()) return ToGrpcStatus(size.status());
   const std::string key = absl::StrCat("processes ", request->parent());

@@ -7,6 +7,7 @@
 #include <atomic>
 #include <memory>
 
+#include "daemon/rpc/gate.h"
 #include "daemon/rpc/registry.h"
 #include "daemon/rpc/rpc_observer.h"
 #include "memtuned/v1/stats.grpc.pb.h"
@@ -19,8 +20,8 @@ class StatsService final : public v1::StatsService::Service {
   static constexpr int kMaxWatchers = 64;
 
   // `observer` may be null.
-  StatsService(const Registry* registry, RpcObserver* observer)
-      : registry_(registry), observer_(observer) {}
+  StatsService(const Registry* registry, Gate* gate, RpcObserver* observer)
+      : registry_(registry), gate_(gate), observer_(observer) {}
 
   grpc::Status GetSnapshot(grpc::ServerContext* context,
                            const v1::GetSnapshotRequest* request,
@@ -40,6 +41,7 @@ class StatsService final : public v1::StatsService::Service {
 
  private:
   const Registry* const registry_;
+  Gate* const gate_;
   RpcObserver* const observer_;
   std::atomic<int> watchers_{0};
 };

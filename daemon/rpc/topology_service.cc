@@ -10,8 +10,11 @@
 namespace memtuned {
 
 grpc::Status TopologyService::ListSubjects(
-    grpc::ServerContext*, const v1::ListSubjectsRequest* request,
+    grpc::ServerContext* context, const v1::ListSubjectsRequest* request,
     v1::ListSubjectsResponse* response) {
+  const auto caller =
+      gate_->Admit(*context, {.method = "TopologyService/ListSubjects"});
+  if (!caller.ok()) return ToGrpcStatus(caller.status());
   const auto size = PageSize(request->page_size(), 100, 1000);
   if (!size.ok()) return ToGrpcStatus(size.status());
   const auto from = ParsePageToken(request->page_token(), "subjects");
@@ -20,6 +23,7 @@ grpc::Status TopologyService::ListSubjects(
   const auto& subjects = registry_->subjects();
   size_t at = static_cast<size_t>(from->first);
   for (; at < subjects.size() && response->subjects_size() < *size; ++at) {
+    if (!gate_->MaySee(*caller, subjects[at].subject->name())) continue;
     const auto latest = subjects[at].sampler->Latest();
     *response->add_subjects() =
         DescribeSubject(*subjects[at].subject, latest.get());
@@ -32,9 +36,13 @@ grpc::Status TopologyService::ListSubjects(
   return grpc::Status::OK;
 }
 
-grpc::Status TopologyService::GetTopology(grpc::ServerContext*,
+grpc::Status TopologyService::GetTopology(grpc::ServerContext* context,
                                           const v1::GetTopologyRequest* request,
                                           v1::GetTopologyResponse* response) {
+  const auto caller = gate_->Admit(
+      *context,
+      {.method = "TopologyService/GetTopology", .resource = request->name()});
+  if (!caller.ok()) return ToGrpcStatus(caller.status());
   const auto name = ParseName(request->name(), "name", NameDepth::kSubject);
   if (!name.ok()) return ToGrpcStatus(name.status());
   const auto served = registry_->Find(name->subject);

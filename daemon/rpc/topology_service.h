@@ -6,6 +6,7 @@
 #include <string>
 #include <utility>
 
+#include "daemon/rpc/gate.h"
 #include "daemon/rpc/registry.h"
 #include "memtuned/v1/topology.grpc.pb.h"
 
@@ -14,8 +15,8 @@ namespace memtuned {
 // Thread safety: any thread.
 class TopologyService final : public v1::TopologyService::Service {
  public:
-  TopologyService(const Registry* registry, std::string version)
-      : registry_(registry), version_(std::move(version)) {}
+  TopologyService(const Registry* registry, Gate* gate, std::string version)
+      : registry_(registry), gate_(gate), version_(std::move(version)) {}
 
   grpc::Status ListSubjects(grpc::ServerContext* context,
                             const v1::ListSubjectsRequest* request,
@@ -26,6 +27,7 @@ class TopologyService final : public v1::TopologyService::Service {
 
  private:
   const Registry* const registry_;
+  Gate* const gate_;
   const std::string version_;
 };
 

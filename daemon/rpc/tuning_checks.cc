@@ -3,6 +3,7 @@
 #include "daemon/rpc/tuning_checks.h"
 
 #include <algorithm>
+#include <map>
 #include <optional>
 #include <set>
 
@@ -218,13 +219,18 @@ absl::StatusOr<Scope> ReadScope(const v1::Scope& scope, bool cpus_allowed,
   return out;
 }
 
-absl::Status Explain(const absl::Status& status, const Subject& subject) {
+absl::Status Explain(const absl::Status& status, const Subject& subject,
+                     const LastChange& last) {
+  if (HasReason(status)) return status;
   switch (status.code()) {
     case absl::StatusCode::kAborted: {
       const SubjectVersion now = subject.Version();
-      return WithReason(
-          status, "ETAG_MISMATCH",
-          {{"etag", now.etag}, {"generation", absl::StrCat(now.generation)}});
+      std::map<std::string, std::string> metadata = {
+          {"etag", now.etag}, {"generation", absl::StrCat(now.generation)}};
+      if (last.generation == now.generation && !last.caller.empty()) {
+        metadata["changed_by"] = last.caller;
+      }
+      return WithReason(status, "ETAG_MISMATCH", metadata);
     }
     case absl::StatusCode::kFailedPrecondition:
       return WithReason(status, "READ_ONLY", {{"subject", subject.name()}});

@@ -4,6 +4,7 @@
 #ifndef MEMTUNED_DAEMON_RPC_TUNING_CHECKS_H_
 #define MEMTUNED_DAEMON_RPC_TUNING_CHECKS_H_
 
+#include <cstdint>
 #include <string>
 #include <vector>
 
@@ -37,9 +38,17 @@ absl::StatusOr<Scope> ReadScope(const v1::Scope& scope, bool cpus_allowed,
                                 const ServedSubject& served,
                                 SteadyTime deadline);
 
+// The latest change of a subject through this daemon.
+struct LastChange {
+  std::string caller;
+  int64_t generation = 0;
+};
+
 // A subject's refusal as the API tells it: ETAG_MISMATCH with the present
-// etag, READ_ONLY, and so on.
-absl::Status Explain(const absl::Status& status, const Subject& subject);
+// etag and, when it is known, who made that change; READ_ONLY, and so on. One
+// that has a reason already stays as it is.
+absl::Status Explain(const absl::Status& status, const Subject& subject,
+                     const LastChange& last);
 
 }  // namespace memtuned
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Reads are answered from the subject itself, now. Changes go through
-// Mutate: check, take the turn, look up the request id, apply, remember, log,
-// and wait for a sample that shows the change.
+// Mutate: through the gate, check, take the turn, look up the request id,
+// apply, audit, remember, and wait for a sample that shows the change.
 #include "daemon/rpc/tuning_service.h"
 
 #include <chrono>
@@ -10,8 +10,8 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
-#include "daemon/log.h"
 #include "daemon/rpc/call.h"
+#include "daemon/rpc/change_audit.h"
 #include "daemon/rpc/convert.h"
 #include "daemon/rpc/errors.h"
 #include "daemon/rpc/names.h"
@@ -21,37 +21,13 @@
 namespace memtuned {
 namespace {
 
-// Peer credentials and certificates name callers in a later release.
-constexpr char kCaller[] = "local";
 constexpr std::chrono::milliseconds kMaxRefresh(500);
-
-const char* KindName(v1::ChangeKind kind) {
-  switch (kind) {
-    case v1::CHANGE_KIND_SET:
-      return "set";
-    case v1::CHANGE_KIND_RECALCULATE:
-      return "recalculate";
-    case v1::CHANGE_KIND_DRAIN:
-      return "drain";
-    default:
-      return "change";
-  }
-}
 
 absl::StatusOr<ServedSubject> FindSubject(const Registry& registry,
                                           const std::string& parent) {
   const auto name = ParseName(parent, "parent", NameDepth::kSubject);
   if (!name.ok()) return name.status();
   return registry.Find(name->subject);
-}
-
-absl::Status CheckDeadline(const grpc::ServerContext& context) {
-  if (HasDeadline(context)) return absl::OkStatus();
-  return WithReason(
-      absl::InvalidArgumentError(
-          "the call has no deadline; calls that change something need one, "
-          "so that a lost answer is noticed"),
-      "DEADLINE_MISSING");
 }
 
 void StartChange(const ChangeContext& context, v1::ChangeKind kind,
@@ -73,45 +49,22 @@ void EndChange(const std::string& subject, const ChangeResult& result,
   FillChange(subject, result, change);
 }
 
-void LogChange(const std::string& subject, const v1::Change& change) {
-  LogFields fields = {{"kind", KindName(change.kind())},
-                      {"subject", subject},
-                      {"generation", absl::StrCat(change.generation())},
-                      {"caller", change.caller()},
-                      {"reason", change.reason()},
-                      {"request_id", change.request_id()}};
-  for (const v1::ValueChange& value : change.values()) {
-    const auto text = [](const v1::Value& v) {
-      return ValueText(FromProto(v).value_or(AutoValue{}));
-    };
-    fields.emplace_back(
-        value.tunable(),
-        absl::StrCat(text(value.before()), " -> ", text(value.after())));
-  }
-  LogEvent(LogLevel::kInfo, "change", fields);
-}
-
-void LogRefusal(const std::string& parent, v1::ChangeKind kind,
-                const absl::Status& status) {
-  LogEvent(
-      LogLevel::kInfo, "change-refused",
-      {{"kind", KindName(kind)},
-       {"subject", parent.substr(0, 64)},
-       {"caller", kCaller},
-       {"error", status.ToString(absl::StatusToStringMode::kWithNoExtraData)}});
-}
-
 }  // namespace
 
-TuningService::TuningService(const Registry* registry) : registry_(registry) {
+TuningService::TuningService(const Registry* registry, Gate* gate)
+    : registry_(registry), gate_(gate) {
   for (const ServedSubject& served : registry->subjects()) {
-    logs_[served.subject->name()] = std::make_unique<RequestLog>();
+    changes_[served.subject->name()] = std::make_unique<SubjectChanges>();
   }
 }
 
-grpc::Status TuningService::ListTunables(grpc::ServerContext*,
+grpc::Status TuningService::ListTunables(grpc::ServerContext* context,
                                          const v1::ListTunablesRequest* request,
                                          v1::ListTunablesResponse* response) {
+  const auto caller = gate_->Admit(
+      *context,
+      {.method = "TuningService/ListTunables", .resource = request->parent()});
+  if (!caller.ok()) return ToGrpcStatus(caller.status());
   const auto size = PageSize(request->page_size(), 100, 1000);
   if (!size.ok()) return ToGrpcStatus(size.status());
   const std::string key = absl::StrCat("tunables ", request->parent());
@@ -136,9 +89,13 @@ grpc::Status TuningService::ListTunables(grpc::ServerContext*,
   return grpc::Status::OK;
 }
 
-grpc::Status TuningService::GetTunable(grpc::ServerContext*,
+grpc::Status TuningService::GetTunable(grpc::ServerContext* context,
                                        const v1::GetTunableRequest* request,
                                        v1::GetTunableResponse* response) {
+  const auto caller = gate_->Admit(
+      *context,
+      {.method = "TuningService/GetTunable", .resource = request->name()});
+  if (!caller.ok()) return ToGrpcStatus(caller.status());
   const auto name = ParseName(request->name(), "name", NameDepth::kTunable);
   if (!name.ok()) return ToGrpcStatus(name.status());
   const auto served = registry_->Find(name->subject);
@@ -162,46 +119,66 @@ grpc::Status TuningService::GetTunable(grpc::ServerContext*,
 }
 
 template <class Request, class Response>
-absl::Status TuningService::Mutate(
-    grpc::ServerContext* context, const Request& request, v1::ChangeKind kind,
-    Response& response,
-    const std::function<absl::Status(const ServedSubject&,
-                                     const ChangeContext&)>& apply) {
-  const absl::Status has_deadline = CheckDeadline(*context);
-  if (!has_deadline.ok()) return has_deadline;
+grpc::Status TuningService::Mutate(grpc::ServerContext* context,
+                                   const char* method, const Request& request,
+                                   Response& response, const Apply& apply) {
+  const CallInfo call{.method = method,
+                      .resource = request.parent(),
+                      .request_id = request.request_id(),
+                      .reason = request.reason()};
+  const auto caller = gate_->Admit(*context, call);
+  if (!caller.ok()) return ToGrpcStatus(caller.status());
+  const absl::Status status =
+      MutateAdmitted(*context, *caller, call, request, response, apply);
+  if (!status.ok()) {
+    gate_->Audit(*caller, call, "refused",
+                 {{"error", status.ToString(
+                                absl::StatusToStringMode::kWithNoExtraData)}});
+  }
+  return ToGrpcStatus(status);
+}
+
+template <class Request, class Response>
+absl::Status TuningService::MutateAdmitted(const grpc::ServerContext& context,
+                                           const Caller& caller,
+                                           const CallInfo& call,
+                                           const Request& request,
+                                           Response& response,
+                                           const Apply& apply) {
   const auto served = FindSubject(*registry_, request.parent());
   if (!served.ok()) return served.status();
   FieldErrors errors;
   CheckTexts(request.reason(), request.request_id(), request.etag(), errors);
   if (!errors.empty()) return errors.ToStatus();
-  const ChangeContext change{.caller = kCaller,
+  const ChangeContext change{.caller = caller.Text(),
                              .reason = request.reason(),
                              .request_id = request.request_id(),
                              .etag = request.etag(),
                              .validate_only = request.validate_only()};
 
-  RequestLog& log = *logs_.at(served->subject->name());
-  const auto turn = log.Enter(DeadlineOf(*context));
+  SubjectChanges& changes = *changes_.at(served->subject->name());
+  const auto turn = changes.log.Enter(DeadlineOf(context));
   if (!turn.ok()) return turn.status();
-  const std::string content =
-      absl::StrCat(KindName(kind), " ", request.SerializeAsString());
-  if (!change.request_id.empty()) {
-    const auto answered = log.Find(change.request_id, content);
-    if (!answered.ok()) return answered.status();
-    if (!answered->empty()) {
-      response.ParseFromString(*answered);
-      return absl::OkStatus();
-    }
+  const RequestLog::Request logged{
+      .caller = change.caller,
+      .id = change.request_id,
+      .content = absl::StrCat(call.method, " ", request.SerializeAsString())};
+  const auto answered = changes.log.Find(logged);
+  if (!answered.ok()) return answered.status();
+  if (!answered->empty()) {
+    response.ParseFromString(*answered);
+    gate_->Audit(caller, call, "repeated", AuditFieldsOf(response));
+    return absl::OkStatus();
   }
   const absl::Status applied = apply(*served, change);
-  if (!applied.ok()) return applied;
+  if (!applied.ok()) return Explain(applied, *served->subject, changes.last);
+  gate_->Audit(caller, call, change.validate_only ? "planned" : "applied",
+               AuditFieldsOf(response));
   if (change.validate_only) return absl::OkStatus();
-  if (!change.request_id.empty()) {
-    log.Store(change.request_id, content, response.SerializeAsString());
-  }
-  LogChange(served->subject->name(), response.change());
+  changes.log.Store(logged, response.SerializeAsString());
+  changes.last = {change.caller, response.change().generation()};
   served->sampler->Refresh(std::min(
-      DeadlineOf(*context), std::chrono::steady_clock::now() + kMaxRefresh));
+      DeadlineOf(context), std::chrono::steady_clock::now() + kMaxRefresh));
   return absl::OkStatus();
 }
 
@@ -221,16 +198,12 @@ grpc::Status TuningService::SetTunables(grpc::ServerContext* context,
     v1::Change& record = *response->mutable_change();
     StartChange(change, v1::CHANGE_KIND_SET, record);
     const auto result = served.subject->Apply(*assignments, change);
-    if (!result.ok()) return Explain(result.status(), *served.subject);
+    if (!result.ok()) return result.status();
     EndChange(served.subject->name(), *result, record);
     return absl::OkStatus();
   };
-  const absl::Status status =
-      Mutate(context, *request, v1::CHANGE_KIND_SET, *response, apply);
-  if (!status.ok()) {
-    LogRefusal(request->parent(), v1::CHANGE_KIND_SET, status);
-  }
-  return ToGrpcStatus(status);
+  return Mutate(context, "TuningService/SetTunables", *request, *response,
+                apply);
 }
 
 grpc::Status TuningService::Recalculate(grpc::ServerContext* context,
@@ -244,16 +217,12 @@ grpc::Status TuningService::Recalculate(grpc::ServerContext* context,
     v1::Change& record = *response->mutable_change();
     StartChange(change, v1::CHANGE_KIND_RECALCULATE, record);
     const auto result = served.subject->Recalculate(*scope, change);
-    if (!result.ok()) return Explain(result.status(), *served.subject);
+    if (!result.ok()) return result.status();
     EndChange(served.subject->name(), *result, record);
     return absl::OkStatus();
   };
-  const absl::Status status =
-      Mutate(context, *request, v1::CHANGE_KIND_RECALCULATE, *response, apply);
-  if (!status.ok()) {
-    LogRefusal(request->parent(), v1::CHANGE_KIND_RECALCULATE, status);
-  }
-  return ToGrpcStatus(status);
+  return Mutate(context, "TuningService/Recalculate", *request, *response,
+                apply);
 }
 
 grpc::Status TuningService::Drain(grpc::ServerContext* context,
@@ -272,7 +241,7 @@ grpc::Status TuningService::Drain(grpc::ServerContext* context,
     v1::Change& record = *response->mutable_change();
     StartChange(change, v1::CHANGE_KIND_DRAIN, record);
     const auto result = served.subject->Drain(*scope, change);
-    if (!result.ok()) return Explain(result.status(), *served.subject);
+    if (!result.ok()) return result.status();
     if (!result->not_drained.empty() && !change.validate_only) {
       record.set_state(v1::CHANGE_STATE_PARTIAL);
     }
@@ -280,12 +249,7 @@ grpc::Status TuningService::Drain(grpc::ServerContext* context,
     *response->mutable_result() = ToProto(served.subject->name(), *result);
     return absl::OkStatus();
   };
-  const absl::Status status =
-      Mutate(context, *request, v1::CHANGE_KIND_DRAIN, *response, apply);
-  if (!status.ok()) {
-    LogRefusal(request->parent(), v1::CHANGE_KIND_DRAIN, status);
-  }
-  return ToGrpcStatus(status);
+  return Mutate(context, "TuningService/Drain", *request, *response, apply);
 }
 
 }  // namespace memtuned

@@ -10,8 +10,10 @@
 #include <string>
 
 #include "absl/status/statusor.h"
+#include "daemon/rpc/gate.h"
 #include "daemon/rpc/registry.h"
 #include "daemon/rpc/request_log.h"
+#include "daemon/rpc/tuning_checks.h"
 #include "memtuned/v1/tuning.grpc.pb.h"
 
 namespace memtuned {
@@ -19,7 +21,7 @@ namespace memtuned {
 // Thread safety: any thread.
 class TuningService final : public v1::TuningService::Service {
  public:
-  explicit TuningService(const Registry* registry);
+  TuningService(const Registry* registry, Gate* gate);
 
   grpc::Status ListTunables(grpc::ServerContext* context,
                             const v1::ListTunablesRequest* request,
@@ -38,15 +40,28 @@ class TuningService final : public v1::TuningService::Service {
                      v1::DrainResponse* response) override;
 
  private:
+  struct SubjectChanges {
+    RequestLog log;
+    LastChange last;  // touched by the holder of the log's turn only
+  };
+  using Apply =
+      std::function<absl::Status(const ServedSubject&, const ChangeContext&)>;
+
+  // `method` is its name in the method table.
   template <class Request, class Response>
-  absl::Status Mutate(grpc::ServerContext* context, const Request& request,
-                      v1::ChangeKind kind, Response& response,
-                      const std::function<absl::Status(
-                          const ServedSubject&, const ChangeContext&)>& apply);
+  grpc::Status Mutate(grpc::ServerContext* context, const char* method,
+                      const Request& request, Response& response,
+                      const Apply& apply);
+  template <class Request, class Response>
+  absl::Status MutateAdmitted(const grpc::ServerContext& context,
+                              const Caller& caller, const CallInfo& call,
+                              const Request& request, Response& response,
+                              const Apply& apply);
 
   const Registry* const registry_;
+  Gate* const gate_;
   // One for each subject; the map itself never changes.
-  std::map<std::string, std::unique_ptr<RequestLog>> logs_;
+  std::map<std::string, std::unique_ptr<SubjectChanges>> changes_;
 };
 
 }  // namespace memtuned

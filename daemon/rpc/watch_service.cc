@@ -64,6 +64,10 @@ class Seat {
 grpc::Status StatsService::WatchSnapshots(
     grpc::ServerContext* context, const v1::WatchSnapshotsRequest* request,
     grpc::ServerWriter<v1::WatchSnapshotsResponse>* writer) {
+  const auto caller = gate_->Admit(
+      *context,
+      {.method = "StatsService/WatchSnapshots", .resource = request->name()});
+  if (!caller.ok()) return ToGrpcStatus(caller.status());
   const auto interval = ReadInterval(*request);
   if (!interval.ok()) return ToGrpcStatus(interval.status());
   const auto name = ParseName(request->name(), "name", NameDepth::kSubject);

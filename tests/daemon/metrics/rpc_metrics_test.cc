@@ -105,6 +105,16 @@ TEST(RpcMetricsTest, CountsWatchersThatFellBehind) {
             2);
 }
 
+TEST(RpcMetricsTest, CountsDeniedCalls) {
+  RpcMetrics metrics;
+
+  metrics.CallDenied();
+
+  EXPECT_EQ(
+      Family(metrics, "memtuned_denied_calls_total").metric.at(0).counter.value,
+      1);
+}
+
 TEST(RpcMetricsTest, LosesNothingUnderThreads) {
   RpcMetrics metrics;
   std::vector<std::thread> threads;

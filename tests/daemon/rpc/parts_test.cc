@@ -94,15 +94,36 @@ TEST(RequestLogTest, ForgetsTheOldestAnswersBeyondItsBounds) {
       log.Enter(std::chrono::steady_clock::now() + std::chrono::seconds(1));
   ASSERT_TRUE(turn.ok());
   for (size_t i = 0; i < RequestLog::kMaxEntries + 1; ++i) {
-    log.Store("id" + std::to_string(i), "content", "answer");
+    log.Store({"a", "id" + std::to_string(i), "content"}, "answer");
   }
-  EXPECT_EQ(*log.Find("id0", "content"), "");
-  EXPECT_EQ(*log.Find("id1", "content"), "answer");
+  EXPECT_EQ(*log.Find({"a", "id0", "content"}), "");
+  EXPECT_EQ(*log.Find({"a", "id1", "content"}), "answer");
 
-  log.Store("big", "content", std::string(RequestLog::kMaxBytes, 'x'));
+  log.Store({"a", "big", "content"}, std::string(RequestLog::kMaxBytes, 'x'));
 
-  EXPECT_EQ(*log.Find("id1", "content"), "");
-  EXPECT_EQ(log.Find("big", "content")->size(), RequestLog::kMaxBytes);
+  EXPECT_EQ(*log.Find({"a", "id1", "content"}), "");
+  EXPECT_EQ(log.Find({"a", "big", "content"})->size(), RequestLog::kMaxBytes);
+}
+
+TEST(RequestLogTest, KnowsAnIdOfItsCallerForAnHour) {
+  RequestLog log;
+  const SteadyTime start{};
+  const auto request = [&](const char* caller, std::chrono::minutes after) {
+    return RequestLog::Request{caller, "id", "content", start + after};
+  };
+  log.Store(request("a", std::chrono::minutes(0)), "answer");
+
+  EXPECT_EQ(*log.Find(request("a", std::chrono::minutes(60))), "answer");
+  EXPECT_EQ(*log.Find(request("b", std::chrono::minutes(1))), "");
+  EXPECT_EQ(*log.Find(request("a", std::chrono::minutes(61))), "");
+}
+
+TEST(RequestLogTest, AnEmptyIdIsNone) {
+  RequestLog log;
+
+  log.Store({"a", "", "content"}, "answer");
+
+  EXPECT_EQ(*log.Find({"a", "", "content"}), "");
 }
 
 TEST(RequestLogTest, GivesTheTurnBackWhenItsHolderIsDone) {

@@ -6,8 +6,10 @@
 #include <grpcpp/security/credentials.h>
 #include <gtest/gtest.h>
 #include <stdlib.h>
+#include <sys/stat.h>
 
 #include <filesystem>
+#include <fstream>
 
 namespace memtuned {
 
@@ -20,6 +22,16 @@ void CountingObserver::Observe(const char* method, int code, double seconds) {
 void CountingObserver::WatchFellBehind() {
   MutexLock lock(mutex_);
   ++fell_behind_;
+}
+
+void CountingObserver::CallDenied() {
+  MutexLock lock(mutex_);
+  ++denied_;
+}
+
+int CountingObserver::denied() const {
+  MutexLock lock(mutex_);
+  return denied_;
 }
 
 int CountingObserver::Count(const std::string& method, int code) const {
@@ -40,11 +52,28 @@ int CountingObserver::fell_behind() const {
   return fell_behind_;
 }
 
+namespace {
+
+RpcServerOptions WithTls(const CertificateReloader* certificates) {
+  RpcServerOptions options;
+  options.listen_tls = "127.0.0.1:0";
+  options.certificates = certificates;
+  options.roles = {{.role = Role::kAdmin, .identities = {"*"}}};
+  return options;
+}
+
+}  // namespace
+
 TestServer::TestServer(std::vector<FakeOptions> subjects,
                        SamplerOptions sampling,
-                       const CertificateReloader* certificates) {
+                       const CertificateReloader* certificates)
+    : TestServer(std::move(subjects), sampling, WithTls(certificates)) {}
+
+TestServer::TestServer(std::vector<FakeOptions> subjects,
+                       SamplerOptions sampling, RpcServerOptions options) {
   char folder[] = "/tmp/memtuned-rpc-XXXXXX";
   folder_ = mkdtemp(folder);
+  chmod(folder, 0755);
   listen_ = "unix:" + folder_ + "/memtuned.sock";
   std::vector<ServedSubject> served;
   for (FakeOptions& options : subjects) {
@@ -55,13 +84,10 @@ TestServer::TestServer(std::vector<FakeOptions> subjects,
     served.push_back({subjects_.back().get(), samplers_.back().get()});
   }
   registry_ = std::make_unique<Registry>(std::move(served));
-  RpcServerOptions options;
+  audit_ = *AuditLog::Open(folder_ + "/audit.log");
+  options.audit = audit_.get();
   options.listen = listen_;
   options.version = "1.2.3";
-  if (certificates != nullptr) {
-    options.listen_tls = "127.0.0.1:0";
-    options.certificates = certificates;
-  }
   auto server = RpcServer::Start(options, registry_.get(), &observer_);
   EXPECT_TRUE(server.ok()) << server.status();
   if (!server.ok()) abort();
@@ -76,6 +102,13 @@ TestServer::~TestServer() {
   server_->Stop(std::chrono::milliseconds(500));
   for (auto& sampler : samplers_) sampler->Stop();
   std::filesystem::remove_all(folder_);
+}
+
+std::vector<std::string> TestServer::audit() const {
+  std::vector<std::string> lines;
+  std::ifstream in(folder_ + "/audit.log");
+  for (std::string line; std::getline(in, line);) lines.push_back(line);
+  return lines;
 }
 
 std::unique_ptr<grpc::ClientContext> Soon() {

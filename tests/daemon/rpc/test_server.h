@@ -27,28 +27,35 @@ class CountingObserver : public RpcObserver {
  public:
   void Observe(const char* method, int code, double seconds) override;
   void WatchFellBehind() override;
+  void CallDenied() override;
   int Count(const std::string& method, int code) const;
   int total() const;
   int fell_behind() const;
+  int denied() const;
 
  private:
   mutable Mutex mutex_;
   std::map<std::pair<std::string, int>, int> counts_ GUARDED_BY(mutex_);
   int fell_behind_ GUARDED_BY(mutex_) = 0;
+  int denied_ GUARDED_BY(mutex_) = 0;
 };
 
 class TestServer {
  public:
-  // With `certificates` it also listens on a port of 127.0.0.1.
   explicit TestServer(std::vector<FakeOptions> subjects = {FakeOptions{}},
                       SamplerOptions sampling = {},
-                      const CertificateReloader* certificates = nullptr);
+                      RpcServerOptions options = {});
+  // Also listens on a port of 127.0.0.1, where every certificate is admin.
+  TestServer(std::vector<FakeOptions> subjects, SamplerOptions sampling,
+             const CertificateReloader* certificates);
   ~TestServer();
 
   FakeSubject& subject(size_t i = 0) { return *subjects_[i]; }
   Sampler& sampler(size_t i = 0) { return *samplers_[i]; }
   RpcServer& server() { return *server_; }
   CountingObserver& observer() { return observer_; }
+  // The lines of the audit log so far.
+  std::vector<std::string> audit() const;
   const std::string& listen() const { return listen_; }
   std::shared_ptr<grpc::Channel> channel() { return channel_; }
   v1::TopologyService::Stub& topology() { return *topology_; }
@@ -60,6 +67,7 @@ class TestServer {
   std::vector<std::unique_ptr<FakeSubject>> subjects_;
   std::vector<std::unique_ptr<Sampler>> samplers_;
   CountingObserver observer_;
+  std::unique_ptr<AuditLog> audit_;
   std::unique_ptr<Registry> registry_;
   std::unique_ptr<RpcServer> server_;
   std::shared_ptr<grpc::Channel> channel_;

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <unistd.h>
 
 #include <limits>
 #include <thread>
@@ -103,7 +104,7 @@ TEST_F(TuningServiceTest, SetsATunableAndAnswersWithTheRecord) {
   EXPECT_EQ(change.kind(), v1::CHANGE_KIND_SET);
   EXPECT_EQ(change.state(), v1::CHANGE_STATE_APPLIED);
   EXPECT_EQ(change.reason(), "more batch");
-  EXPECT_EQ(change.caller(), "local");
+  EXPECT_EQ(change.caller(), "uid:" + std::to_string(geteuid()));
   EXPECT_EQ(change.etag(), server_.subject().Version().etag);
   ASSERT_EQ(change.values_size(), 1);
   EXPECT_EQ(change.values(0).before().real(), 1);
