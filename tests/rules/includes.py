@@ -35,7 +35,8 @@ MAY_INCLUDE = {
     "client/load/": ("client/attach/",) + CORE,
     "client/examples/": (),
     # Tables of names and help, and plain values, are all it takes of the core.
-    "client/ctl/": PROTO + ("core/tunables.h", "core/stats.h",
+    "client/ctl/": PROTO + ("core/base/mutex.h", "core/tunables.h",
+                            "core/stats.h",
                             "core/base/topology.h"),
 }
 
