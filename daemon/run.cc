@@ -14,6 +14,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/time/time.h"
 #include "daemon/log.h"
+#include "daemon/rpc/grpc_log.h"
 #include "daemon/service_manager.h"
 #include "daemon/tls/certificate_reloader.h"
 
@@ -128,6 +129,7 @@ int RunDaemon(int argc, const char* const* argv, const PoolFactory& make_pool) {
     Complain(logging);
     return kExitUsage;
   }
+  RouteGrpcLog();
   const sigset_t signals = HandledSignals();
   pthread_sigmask(SIG_BLOCK, &signals, nullptr);
   signal(SIGPIPE, SIG_IGN);

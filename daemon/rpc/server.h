@@ -43,6 +43,8 @@ struct RpcServerOptions {
   std::string listen_tls;
   // What it is served with. Outlives the server.
   const CertificateReloader* certificates = nullptr;
+  // A connection that has not proved who it is by then is closed.
+  std::chrono::milliseconds handshake_timeout{10'000};
   // What ListSubjects answers as daemon_version.
   std::string version;
   // Threads of calls: every watcher holds one.

@@ -43,7 +43,7 @@ Bio Open(const std::string& text) {
 
 std::string LastError() {
   const char* reason = ERR_reason_error_string(ERR_peek_last_error());
-  const std::string text = reason == nullptr ? "unknown error" : reason;
+  std::string text = reason == nullptr ? "unknown error" : reason;
   ERR_clear_error();
   return text;
 }

@@ -3,9 +3,12 @@
 """The daemon with mutual TLS: how it starts, how it follows its files, and
 what metrics and log say about it."""
 
+import contextlib
 import os
+import re
 import shutil
 import signal
+import socket
 import sys
 import tempfile
 import time
@@ -97,6 +100,32 @@ class TlsTest(unittest.TestCase):
                       daemon.log())
         self.assertEqual(self.metric(daemon, FAILURES, "ca"), 0)
         self.assertTrue(self.gets_in(self.ca, self.client))
+
+    def test_strangers_cannot_fill_the_log(self):
+        with Daemon(*self.flags()) as daemon:
+            self.knock(60)
+            time.sleep(1.1)
+            self.knock(1)
+            wait_for(lambda: " dropped=" in daemon.log(), 10,
+                     "the log says how much it left out")
+
+            lines = daemon.log().splitlines()
+            complaints = [line for line in lines if " grpc message=" in line]
+            self.assertIn("Handshake failed", complaints[0])
+            self.assertLess(len(complaints), 30)
+            self.assertEqual([], [line for line in lines
+                                  if not re.match("[0-9]{4}-", line)])
+            self.assertTrue(self.gets_in(self.ca, self.client))
+
+    def knock(self, times):
+        host, port = self.address.split(":")
+        for _ in range(times):
+            with socket.create_connection((host, int(port)), 10) as stranger:
+                stranger.sendall(b"GET / HTTP/1.0\r\n\r\n")
+                stranger.settimeout(10)
+                with contextlib.suppress(ConnectionResetError):
+                    while stranger.recv(4096):
+                        pass
 
     def test_a_bad_set_at_the_start_is_named(self):
         other = self.ca.issue("another")

@@ -283,19 +283,41 @@ TEST_F(TlsTest, NoHandshakeFailsWhileSetsChange) {
   EXPECT_EQ(reloader_->state().server_failures, 0);
 }
 
-TEST_F(TlsTest, SaysWhichAddressIsTaken) {
-  const Registry registry({});
-  RpcServerOptions options;
-  options.listen = "unix:/tmp/memtuned-tls-test." + std::to_string(getpid());
-  options.listen_tls = address_;
-  options.certificates = reloader_.get();
+class BareServerTest : public TlsTest {
+ protected:
+  BareServerTest() {
+    options_.listen = "unix:/tmp/memtuned-tls-test." + std::to_string(getpid());
+    options_.listen_tls = "127.0.0.1:0";
+    options_.certificates = reloader_.get();
+  }
+  ~BareServerTest() override { unlink(options_.listen.substr(5).c_str()); }
 
-  const auto server = RpcServer::Start(options, &registry, nullptr);
+  const Registry registry_{{}};
+  RpcServerOptions options_;
+};
+
+TEST_F(BareServerTest, ClosesAConnectionThatNeverShakesHands) {
+  options_.handshake_timeout = std::chrono::milliseconds(200);
+  const auto server = RpcServer::Start(options_, &registry_, nullptr);
+  ASSERT_TRUE(server.ok()) << server.status();
+
+  const int fd = ConnectTo((*server)->tls_address());
+  const timeval patience{.tv_sec = 5, .tv_usec = 0};
+  setsockopt(fd, SOL_SOCKET, SO_RCVTIMEO, &patience, sizeof(patience));
+  char byte;
+
+  EXPECT_EQ(read(fd, &byte, 1), 0);
+  close(fd);
+}
+
+TEST_F(BareServerTest, SaysWhichAddressIsTaken) {
+  options_.listen_tls = address_;
+
+  const auto server = RpcServer::Start(options_, &registry_, nullptr);
 
   EXPECT_EQ(server.status().code(), absl::StatusCode::kUnavailable);
   EXPECT_EQ(std::string(server.status().message()),
             "cannot listen on " + address_);
-  unlink(options.listen.substr(5).c_str());
 }
 
 }  // namespace
