@@ -29,8 +29,8 @@ _OF_THE_DAEMON = {
     "memtuned_certificate_reload_failures_total": (
         "counter", "Changed certificates that were refused."),
     "memtuned_denied_calls_total": (
-        "counter", "Calls refused because the caller's role does not allow "
-        "them."),
+        "counter", "Calls refused for who made them: role missing, or "
+        "unknown."),
 }
 _OF_A_SUBJECT = {
     "memtuned_sample_age_seconds": (

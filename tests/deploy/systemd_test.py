@@ -190,5 +190,31 @@ class SystemCallTest(unittest.TestCase):
         self.assertEqual({"mount", "reboot", "bpf", "setuid"} & allowed, set())
 
 
+@unittest.skipUnless(os.geteuid() == 0, "only root can become another user")
+class UserTest(unittest.TestCase):
+    """The daemon as the unit runs it: another user, no capability."""
+
+    def test_serves_without_a_privilege(self):
+        uid = 65534
+        daemon = Daemon(pools=("default=256MiB,populate=reserve",))
+        program = os.path.join(daemon.dir, "memtuned")
+        shutil.copy(binary("memtuned"), program)  # it may enter this folder
+        daemon.arguments[0] = program
+        daemon.arguments[:0] = [
+            "setpriv", f"--reuid={uid}", f"--regid={uid}", "--clear-groups",
+            "--bounding-set=-all", "--inh-caps=-all", "--no-new-privs"]
+        for folder in (daemon.dir, daemon.runtime, daemon.state):
+            os.chown(folder, uid, uid)
+
+        with daemon:
+            load = daemon.load("burst", 300)
+            owner = os.stat(daemon.socket).st_uid
+            log = daemon.log()
+
+        self.assertGreater(load["allocations"], 0)
+        self.assertEqual(owner, uid)
+        self.assertNotIn("frames-not-bound", log)
+
+
 if __name__ == "__main__":
     sys.exit(unittest.main())
