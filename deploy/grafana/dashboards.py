@@ -138,10 +138,10 @@ HOST = Dashboard(
             plain("Generation", "none", "memtuned_subject_generation",
                   HSUBJECT, kind="stat"),
             plain("Policy", "none", "memtuned_pageset_policy_info",
-                  "{{policy}}", kind="stat"),
+                  "{{policy}}", kind="stat", legend_only=True),
             Panel("Build", "none", [("memtuned_build_info{@}",
                                      "{{version}} {{revision}}")],
-                  kind="stat"),
+                  kind="stat", legend_only=True),
         ]),
         ("Zone lock", [
             rates("Acquisitions", "ops",

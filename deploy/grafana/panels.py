@@ -24,6 +24,7 @@ class Panel:
     note: str = ""  # before what the metrics mean
     kind: str = "timeseries"
     stacked: bool = False
+    legend_only: bool = False  # a stat whose number is always 1
 
 
 @dataclass
@@ -61,7 +62,7 @@ def _options(panel):
     if panel.kind == "stat":
         return {"colorMode": "value", "graphMode": "area",
                 "reduceOptions": {"calcs": ["lastNotNull"]},
-                "textMode": "auto"}
+                "textMode": "name" if panel.legend_only else "auto"}
     if panel.kind == "heatmap":
         return {"calculate": False, "yAxis": {"unit": panel.unit},
                 "color": {"mode": "scheme", "scheme": "Oranges"}}
