@@ -48,11 +48,11 @@ void CertificateReloader::Run(std::chrono::milliseconds interval) {
       if (!stopping_) wake_.WaitFor(mutex_, interval);
       if (stopping_) return;
     }
-    Look(/*settled=*/false);
+    Look();
   }
 }
 
-void CertificateReloader::Look(bool settled) {
+void CertificateReloader::LookAt(bool settled) {
   // Without the lock: a slow disk must not hold up handshakes.
   CertificateSet set = ReadCertificateSet(paths_);
   const MutexLock lock(mutex_);

@@ -39,15 +39,17 @@ class CertificateReloader {
   CertificateReloader(const CertificateReloader&) = delete;
   CertificateReloader& operator=(const CertificateReloader&) = delete;
 
-  // Looks at the files each `interval`. What two looks in a row found is
-  // judged: files that are being written are left to settle.
+  // Looks at the files each `interval`.
   // REQUIRES: called once.
   void Start(std::chrono::milliseconds interval = kInterval);
   // May be called again.
   void Stop() EXCLUDES(mutex_);
 
+  // Judges what two looks in a row found: files that are being written are
+  // left to settle.
+  void Look() EXCLUDES(mutex_) { LookAt(/*settled=*/false); }
   // Judges what is there now: somebody says that it is complete.
-  void LookNow() EXCLUDES(mutex_) { Look(/*settled=*/true); }
+  void LookNow() EXCLUDES(mutex_) { LookAt(/*settled=*/true); }
 
   // Another pointer is another set.
   std::shared_ptr<const CertificateSet> Current() const EXCLUDES(mutex_);
@@ -58,7 +60,7 @@ class CertificateReloader {
                       const CertificateVerdict& verdict);
 
   void Run(std::chrono::milliseconds interval) EXCLUDES(mutex_);
-  void Look(bool settled) EXCLUDES(mutex_);
+  void LookAt(bool settled) EXCLUDES(mutex_);
   void TakeOverLocked(CertificateSet set, const CertificateVerdict& verdict)
       REQUIRES(mutex_);
   void RefuseLocked(const CertificateVerdict& verdict) REQUIRES(mutex_);
