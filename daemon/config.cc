@@ -13,6 +13,7 @@
 
 #include "absl/strings/escaping.h"
 #include "absl/strings/match.h"
+#include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "absl/strings/str_join.h"
@@ -85,6 +86,41 @@ absl::Status SetListen(Config& config, const std::string& text) {
   return absl::OkStatus();
 }
 
+absl::Status SetListenMode(Config& config, const std::string& text) {
+  const bool octal = !text.empty() && text.size() <= 4 &&
+                     text.find_first_not_of("01234567") == std::string::npos;
+  const int mode = octal ? std::stoi(text, nullptr, 8) : -1;
+  if (mode < 0 || mode > 0777) return Bad(text, "an octal mode, 0 to 0777");
+  config.listen_mode = mode;
+  return absl::OkStatus();
+}
+
+absl::Status SetListenGroup(Config& config, const std::string& text) {
+  uint32_t gid = 0;
+  if (text == "-1") {
+    config.listen_gid = -1;
+    return absl::OkStatus();
+  }
+  const absl::Status found = ReadGroup(text, gid);
+  if (found.ok()) config.listen_gid = gid;
+  return found;
+}
+
+absl::Status SetMutationsPerMinute(Config& config, const std::string& text) {
+  int number = 0;
+  if (!absl::SimpleAtoi(text, &number) || number < 1 || number > 1000000) {
+    return Bad(text, "1 to 1000000");
+  }
+  config.mutations_per_minute = number;
+  return absl::OkStatus();
+}
+
+absl::Status SetAuditLog(Config& config, const std::string& text) {
+  if (text != "log" && text != "off") return SetPath(config.audit_log, text);
+  config.audit_log = text;
+  return absl::OkStatus();
+}
+
 // "" takes the file away.
 absl::Status SetTlsFile(std::string& field, const std::string& text) {
   if (!text.empty()) return SetPath(field, text);
@@ -129,6 +165,13 @@ std::string BoolText(bool value) { return value ? "true" : "false"; }
 const ConfigSetting kSettings[] = {
     {"listen", "ADDR", "address of the API, unix:PATH", false, SetListen,
      [](const Config& c) { return c.listen; }},
+    {"listen-mode", "MODE", "permissions of the API's socket", false,
+     SetListenMode,
+     [](const Config& c) { return absl::StrFormat("%04o", c.listen_mode); }},
+    {"listen-group", "GROUP",
+     "group of the API's socket, a name or gid; -1 is the daemon's own", false,
+     SetListenGroup,
+     [](const Config& c) { return absl::StrCat(c.listen_gid); }},
     {"listen-tls", "IP:PORT", "address of the API with mutual TLS, or off",
      false, SetListenTls, [](const Config& c) { return c.listen_tls; }},
     {"tls-certificate", "FILE", "PEM: the server's certificate and its issuers",
@@ -145,6 +188,13 @@ const ConfigSetting kSettings[] = {
        return SetTlsFile(c.tls_client_ca, t);
      },
      [](const Config& c) { return c.tls_client_ca; }},
+    {"mutations-per-minute", "N",
+     "how often a caller may change something, 1 to 1000000", true,
+     SetMutationsPerMinute,
+     [](const Config& c) { return absl::StrCat(c.mutations_per_minute); }},
+    {"audit-log", "PATH",
+     "where changes and denied calls are written: log, off or a file", false,
+     SetAuditLog, [](const Config& c) { return c.audit_log; }},
     {"metrics-listen", "HOST:PORT", "address of the Prometheus metrics, or off",
      false, SetMetricsListen, [](const Config& c) { return c.metrics_listen; }},
     {"metrics-allow-remote", "",
@@ -247,8 +297,12 @@ absl::Status Complete(Config& config) {
     const absl::Status status = CheckSocketPath(pool.socket_path);
     if (!status.ok()) return status;
   }
+  const absl::Status roles = CheckRoles(config);
+  if (!roles.ok()) return roles;
   return CheckMetrics(config);
 }
+
+}  // namespace
 
 std::string YamlScalar(const std::string& text) {
   std::string quoted = "'";
@@ -258,8 +312,6 @@ std::string YamlScalar(const std::string& text) {
   }
   return quoted + "'";
 }
-
-}  // namespace
 
 std::string Echo(const std::string& text) {
   return absl::StrCat("'",
@@ -305,6 +357,12 @@ absl::StatusOr<Config> LoadConfig(const CommandLine& command_line) {
     const absl::Status added = AddPool(*pool, config);
     if (!added.ok()) return added;
   }
+  for (const std::string& text : command_line.roles) {
+    const auto role = SplitRole("--role: ", text);
+    if (!role.ok()) return role.status();
+    const absl::Status added = AddRole(*role, config);
+    if (!added.ok()) return added;
+  }
   const absl::Status complete = Complete(config);
   if (!complete.ok()) return complete;
   return config;
@@ -316,7 +374,7 @@ std::string ConfigText(const Config& config) {
     absl::StrAppend(&text, setting.key, ": ", YamlScalar(setting.get(config)),
                     "\n");
   }
-  absl::StrAppend(&text, "pool:\n");
+  absl::StrAppend(&text, RolesText(config), "pool:\n");
   for (const PoolConfig& pool : config.pools) {
     absl::StrAppend(&text, "  ", pool.name, ":\n", "    size: '",
                     PoolSizeText(pool), "'\n    populate: '", pool.populate,

@@ -6,12 +6,14 @@
 #define MEMTUNED_DAEMON_CONFIG_H_
 
 #include <chrono>
+#include <cstdint>
 #include <span>
 #include <string>
 #include <vector>
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "daemon/access/role_config.h"
 #include "daemon/pool/pool_config.h"
 
 namespace memtuned {
@@ -19,10 +21,15 @@ namespace memtuned {
 struct Config {
   // ---- Where it is reached ----
 
-  // Address of the API: "unix:PATH", at most 107 bytes of path. Whoever may
-  // write to the socket (mode 0660) may tune. TCP is refused: see listen_tls.
-  // Default: unix:RUNTIME_DIR/memtuned.sock.
+  // Address of the API: "unix:PATH", at most 107 bytes of path. TCP is
+  // refused: see listen_tls. Default: unix:RUNTIME_DIR/memtuned.sock.
   std::string listen;
+
+  // Permissions and group of that socket: whoever may write to it may connect.
+  // What they may do is what `roles` says. Defaults: 0660, and the daemon's
+  // own group (-1).
+  int listen_mode = 0660;
+  int64_t listen_gid = -1;
 
   // A second address of the API for other machines, with mutual TLS 1.2 or
   // 1.3: "IP:PORT", "[IPV6]:PORT" or "off". Needs the three files below.
@@ -47,6 +54,24 @@ struct Config {
   // Also expose per-CPU families: two more series for each CPU and zone, and
   // every sample is a full one. Default: false.
   bool metrics_per_cpu = false;
+
+  // ---- Who may do what ----
+
+  // Who is viewer, operator or admin, and of which subjects. Root and the
+  // daemon's own user always are admin. Empty: members of the socket's group
+  // are operators, others who can connect viewers, and certificates nothing.
+  // Re-read on SIGHUP.
+  std::vector<RoleGrant> roles;
+
+  // Mutating calls of one caller, 1 to 1000000; as many at once. High: a
+  // script gone wild keeps a pool recalculating. Re-read on SIGHUP.
+  // Default: 600.
+  int mutations_per_minute = 600;
+
+  // Where each mutating and each denied call is written: "log" (the daemon's
+  // own, at level info), "off", or a file, one JSON object a line, opened
+  // again on SIGHUP. Default: log.
+  std::string audit_log = "log";
 
   // ---- Where it keeps files ----
 
@@ -102,7 +127,7 @@ struct ConfigSetting {
   std::string (*get)(const Config& config);
 };
 
-// Everything but pools.
+// Everything but pools and roles.
 std::span<const ConfigSetting> ConfigSettings();
 const ConfigSetting* FindConfigSetting(const std::string& key);
 
@@ -116,6 +141,7 @@ struct CommandLine {
   std::string exit_text;
   std::vector<std::pair<std::string, std::string>> settings;  // key, text
   std::vector<std::string> pools;  // "NAME=SIZE[,key=value...]"
+  std::vector<std::string> roles;  // "ROLE[,key=value...]"
 };
 
 // config_flags.cc
@@ -148,11 +174,38 @@ absl::Status AddPool(const PoolText& text, Config& config);
 // "1GiB", "256GiB/node".
 std::string PoolSizeText(const PoolConfig& pool);
 
+// A role as it was written; a list is as many parts of one key.
+struct RoleText {
+  struct Part {
+    std::string where, key, value;
+  };
+  std::string where;
+  std::vector<Part> parts;
+};
+
+// config_roles.cc
+// Splits "ROLE[,key=value...]".
+absl::StatusOr<RoleText> SplitRole(const std::string& where,
+                                   const std::string& text);
+// Looks users and groups up, then adds the grant.
+// Errors: kInvalidArgument "WHERE roles.key is ...; allowed ...".
+absl::Status AddRole(const RoleText& text, Config& config);
+// Errors: kInvalidArgument when a role names a subject that is not served.
+absl::Status CheckRoles(const Config& config);
+// As a part of a file; "" without roles.
+std::string RolesText(const Config& config);
+// A gid or the name of a group. Errors: kInvalidArgument, as
+// ConfigSetting::set.
+absl::Status ReadGroup(const std::string& text, uint32_t& gid);
+
 // config_tls.cc
 // Errors: kInvalidArgument, as ConfigSetting::set.
 absl::Status SetListenTls(Config& config, const std::string& text);
 // Errors: kInvalidArgument when the address or one of its files is missing.
 absl::Status CheckTls(const Config& config);
+
+// In single quotes, for a file.
+std::string YamlScalar(const std::string& text);
 
 // A value as messages show it: quoted, escaped, and cut when it is long.
 std::string Echo(const std::string& text);

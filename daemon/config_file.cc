@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Reads the YAML file: a map of settings, and under "pool" a map of pools,
-// each "SIZE[,key=value...]" or a map. Exceptions of yaml-cpp end here.
+// Reads the YAML file: a map of settings, under "pool" a map of pools, each
+// "SIZE[,key=value...]" or a map, and under "roles" a list of maps.
+// Exceptions of yaml-cpp end here.
 #include <yaml-cpp/eventhandler.h>
 #include <yaml-cpp/yaml.h>
 
@@ -96,14 +97,60 @@ absl::Status ReadPools(const std::string& file, const YAML::Node& key,
   return absl::OkStatus();
 }
 
+// A value, or a list of them, as parts of `role`.
+absl::Status ReadRolePart(const std::string& file, const YAML::Node& key,
+                          const YAML::Node& value, RoleText& role) {
+  const auto name = Key(file, key);
+  if (!name.ok()) return name.status();
+  const std::string where = Where(file, key.Mark());
+  if (value.IsScalar()) {
+    role.parts.push_back({where, *name, value.Scalar()});
+    return absl::OkStatus();
+  }
+  bool scalars = value.IsSequence();
+  if (scalars) {
+    for (const auto& item : value) {
+      scalars = scalars && item.IsScalar();
+      if (scalars) role.parts.push_back({where, *name, item.Scalar()});
+    }
+  }
+  if (scalars) return absl::OkStatus();
+  return At(file, key,
+            absl::StrCat("roles.", Shown(*name), " is ", TypeName(value),
+                         "; allowed a value or a list of values"));
+}
+
+absl::Status ReadRoles(const std::string& file, const YAML::Node& key,
+                       const YAML::Node& roles, Config& config) {
+  bool maps = roles.IsSequence() && roles.size() > 0;
+  for (const auto& entry : roles) maps = maps && entry.IsMap();
+  if (!maps) {
+    return At(file, key,
+              "roles is not a list of maps; allowed one or more of {role, "
+              "users, groups, identities, subjects}");
+  }
+  for (const auto& entry : roles) {
+    RoleText role{Where(file, entry.Mark()), {}};
+    for (const auto& part : entry) {
+      const absl::Status read =
+          ReadRolePart(file, part.first, part.second, role);
+      if (!read.ok()) return read;
+    }
+    const absl::Status added = AddRole(role, config);
+    if (!added.ok()) return added;
+  }
+  return absl::OkStatus();
+}
+
 absl::Status ReadSetting(const std::string& file, const YAML::Node& key_node,
                          const YAML::Node& value, Config& config) {
   const auto key = Key(file, key_node);
   if (!key.ok()) return key.status();
   if (*key == "pool") return ReadPools(file, key_node, value, config);
+  if (*key == "roles") return ReadRoles(file, key_node, value, config);
   const ConfigSetting* setting = FindConfigSetting(*key);
   if (setting == nullptr) {
-    std::string known = "pool";
+    std::string known = "pool, roles";
     for (const ConfigSetting& row : ConfigSettings()) {
       absl::StrAppend(&known, ", ", row.key);
     }

@@ -20,6 +20,11 @@ constexpr char kPoolHelp[] =
     "big=256GiB/node,policy=fixed. Keys: policy, populate=reserve|lazy, "
     "sections_per_second, mode=0660, any tunable. May be repeated";
 
+constexpr char kRoleHelp[] =
+    "who may do what: viewer, operator or admin, and whom it is given to, as "
+    "operator,groups=dba,subjects=pools/default. Keys: users, groups, "
+    "identities, subjects, each once or more. May be repeated";
+
 void AddSetting(CLI::App& app, const ConfigSetting& setting,
                 CommandLine& line) {
   const std::string flag = std::string("--") + setting.key;
@@ -50,6 +55,9 @@ CommandLine ParseCommandLine(int argc, const char* const* argv) {
       ->type_name("FILE");
   app.add_option("--pool", line.pools, kPoolHelp)
       ->type_name("NAME=SIZE[,key=value...]")
+      ->allow_extra_args(false);
+  app.add_option("--role", line.roles, kRoleHelp)
+      ->type_name("ROLE,key=value...")
       ->allow_extra_args(false);
   for (const ConfigSetting& setting : ConfigSettings()) {
     AddSetting(app, setting, line);

@@ -9,6 +9,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
+#include "daemon/access/audit_log.h"
 #include "daemon/host/topology_probe.h"
 #include "daemon/log.h"
 #include "daemon/metrics/metrics_server.h"
@@ -54,6 +55,9 @@ void LogConfig(const Config& config) {
     fields.emplace_back(setting.key, setting.get(config));
   }
   LogEvent(LogLevel::kInfo, "config", fields);
+  if (!config.roles.empty()) {
+    LogEvent(LogLevel::kInfo, "config-roles", {{"roles", RolesText(config)}});
+  }
   for (const PoolConfig& pool : config.pools) {
     fields = {{"name", pool.name},
               {"size", PoolSizeText(pool)},
@@ -64,6 +68,15 @@ void LogConfig(const Config& config) {
     }
     LogEvent(LogLevel::kInfo, "config-pool", fields);
   }
+}
+
+// As in the audit lines of calls.
+std::string ValuesText(const ChangeResult& result,
+                       TunableValue ValueChange::*which) {
+  return absl::StrJoin(
+      result.values, ", ", [which](std::string* out, const ValueChange& value) {
+        absl::StrAppend(out, value.tunable, "=", ValueText(value.*which));
+      });
 }
 
 }  // namespace
@@ -101,6 +114,9 @@ absl::StatusOr<std::unique_ptr<Daemon>> Daemon::Start(
       RuntimeDir::Claim(config.runtime_dir, config.listen.substr(5));
   if (!runtime_dir.ok()) return runtime_dir.status();
   daemon->runtime_dir_ = *std::move(runtime_dir);
+  auto audit = AuditLog::Open(config.audit_log);
+  if (!audit.ok()) return audit.status();
+  daemon->audit_ = *std::move(audit);
   const absl::Status created = daemon->CreatePools(make_pool);
   if (!created.ok()) return created;
   const absl::Status serving = daemon->Serve();
@@ -171,6 +187,11 @@ absl::Status Daemon::Serve() {
     options.listen_tls = config_.listen_tls;
     options.certificates = certificates_.get();
   }
+  options.socket_mode = config_.listen_mode;
+  options.socket_gid = config_.listen_gid;
+  options.roles = config_.roles;
+  options.mutations_per_minute = config_.mutations_per_minute;
+  options.audit = audit_.get();
   options.version = BuildVersion();
   auto rpc = RpcServer::Start(options, registry_.get(),
                               metrics_ ? metrics_->rpc_observer() : nullptr);
@@ -191,6 +212,9 @@ void Daemon::Reload(const Config& next) {
     sampler->SetInterval(config_.sample_interval);
   }
   if (certificates_ != nullptr) certificates_->LookNow();
+  rpc_->SetRoles(config_.roles);
+  rpc_->SetMutationsPerMinute(config_.mutations_per_minute);
+  audit_->Reopen();
   for (const auto& [pool, assignments] : plan.tunables) {
     ApplyTunables(pool, assignments);
   }
@@ -209,22 +233,20 @@ void Daemon::ApplyTunables(const std::string& pool,
     context.caller = "config";
     context.reason = "configuration reloaded";
     const auto result = subjects_[i]->Apply(assignments, context);
-    LogFields fields = {{"kind", "set"},
+    LogFields fields = {{"caller", context.caller},
+                        {"method", "reload"},
                         {"subject", name},
-                        {"caller", context.caller},
+                        {"decision", result.ok() ? "applied" : "refused"},
                         {"reason", context.reason}};
-    if (!result.ok()) {
+    if (result.ok()) {
+      fields.emplace_back("generation", absl::StrCat(result->generation));
+      fields.emplace_back("before", ValuesText(*result, &ValueChange::before));
+      fields.emplace_back("after", ValuesText(*result, &ValueChange::after));
+    } else {
       fields.emplace_back("error", result.status().ToString());
-      LogEvent(LogLevel::kError, "change-refused", fields);
-      return;
+      LogEvent(LogLevel::kError, "reload-failed", fields);
     }
-    fields.emplace_back("generation", absl::StrCat(result->generation));
-    for (const ValueChange& value : result->values) {
-      fields.emplace_back(value.tunable,
-                          absl::StrCat(ValueText(value.before), " -> ",
-                                       ValueText(value.after)));
-    }
-    LogEvent(LogLevel::kInfo, "change", fields);
+    audit_->Write(fields);
   }
 }
 

@@ -19,6 +19,7 @@
 
 namespace memtuned {
 
+class AuditLog;
 class CertificateReloader;
 class MetricsServer;
 class Registry;
@@ -72,6 +73,7 @@ class Daemon {
   // In the order of creation; destroyed backwards.
   Config config_;
   std::unique_ptr<RuntimeDir> runtime_dir_;
+  std::unique_ptr<AuditLog> audit_;
   Topology topology_;
   std::vector<std::unique_ptr<Subject>> subjects_;
   std::vector<std::unique_ptr<Sampler>> samplers_;  // one for each subject

@@ -7,6 +7,8 @@
 namespace memtuned {
 namespace {
 
+constexpr char kRoles[] = "roles";
+
 const PoolConfig* FindPool(const Config& config, const std::string& name) {
   for (const PoolConfig& pool : config.pools) {
     if (pool.name == name) return &pool;
@@ -47,6 +49,7 @@ ReloadPlan PlanReload(const Config& now, const Config& next) {
     auto& list = setting.reloadable ? plan.settings : plan.needs_restart;
     list.push_back(setting.key);
   }
+  if (RolesText(now) != RolesText(next)) plan.settings.push_back(kRoles);
   for (const PoolConfig& pool : now.pools) {
     const PoolConfig* other = FindPool(next, pool.name);
     if (other == nullptr) {
@@ -66,6 +69,10 @@ Config AfterReload(const Config& now, const Config& next,
                    const ReloadPlan& plan) {
   Config after = now;
   for (const std::string& key : plan.settings) {
+    if (key == kRoles) {
+      after.roles = next.roles;
+      continue;
+    }
     const ConfigSetting& setting = *FindConfigSetting(key);
     // The text comes from a value that was accepted.
     static_cast<void>(setting.set(after, setting.get(next)));

@@ -11,6 +11,7 @@
 namespace memtuned {
 namespace {
 
+using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::StartsWith;
 
@@ -336,6 +337,127 @@ TEST_F(ConfigFolderTest, SaysWhyAFileCannotBeRead) {
   const std::string big = Write(std::string((1 << 20) + 1, '#'));
   EXPECT_THAT(ErrorOf(Load({"--config", big.c_str()})),
               HasSubstr("allowed 0 to 1048576"));
+}
+
+TEST(ConfigTest, ReadsRolesOfAFile) {
+  Config config;
+  const absl::Status status = ReadConfigText(
+      "roles:\n"
+      "  - role: operator\n"
+      "    users: [root, 1000]\n"
+      "    groups: root\n"
+      "    identities: ['spiffe://fleet/ops/*', web-1.example]\n"
+      "    subjects: [pools/a]\n"
+      "  - {role: viewer, users: '*'}\n",
+      "f.yaml", config);
+
+  ASSERT_TRUE(status.ok()) << status;
+  ASSERT_EQ(config.roles.size(), 2u);
+  const RoleGrant& first = config.roles[0];
+  EXPECT_EQ(first.role, Role::kOperator);
+  EXPECT_THAT(first.users, ElementsAre(0u, 1000u));
+  EXPECT_THAT(first.groups, ElementsAre(0u));
+  EXPECT_THAT(first.identities,
+              ElementsAre("spiffe://fleet/ops/*", "web-1.example"));
+  EXPECT_THAT(first.subjects, ElementsAre("pools/a"));
+  EXPECT_FALSE(first.every_user);
+  EXPECT_EQ(config.roles[1].role, Role::kViewer);
+  EXPECT_TRUE(config.roles[1].every_user);
+}
+
+TEST(ConfigTest, RolesOfTheCommandLineAreAdded) {
+  const auto config =
+      Load({"--pool", "a=1GiB", "--role", "viewer,users=*", "--role",
+            "admin,users=1,users=2,identities=spiffe://f/x,subjects=pools/a"});
+
+  ASSERT_TRUE(config.ok()) << config.status();
+  ASSERT_EQ(config->roles.size(), 2u);
+  EXPECT_EQ(config->roles[1].role, Role::kAdmin);
+  EXPECT_THAT(config->roles[1].users, ElementsAre(1u, 2u));
+  EXPECT_THAT(config->roles[1].identities, ElementsAre("spiffe://f/x"));
+}
+
+TEST(ConfigTest, RefusesRolesThatWouldNotMeanWhatTheySay) {
+  const auto error = [](const std::string& entry) {
+    return FileError("pool:\n  a: 1GiB\nroles:\n" + entry);
+  };
+  EXPECT_THAT(error("  - {role: root, users: 1}"),
+              HasSubstr("f.yaml:4: roles.role is 'root'; allowed viewer, "
+                        "operator, admin"));
+  EXPECT_THAT(error("  - {users: 1}"), HasSubstr("an entry has no role"));
+  EXPECT_THAT(error("  - {role: viewer}"),
+              HasSubstr("no users, groups or identities"));
+  EXPECT_THAT(error("  - {role: viewer, role: admin, users: 1}"),
+              HasSubstr("roles.role is given twice"));
+  EXPECT_THAT(error("  - {role: viewer, users: no-such-user-here}"),
+              HasSubstr("roles.users is 'no-such-user-here'"));
+  for (const char* id :
+       {"-1", "4294967295", "4294967296", "' 1'", "'+1'", ""}) {
+    EXPECT_THAT(error(std::string("  - {role: viewer, users: ['") +
+                      (id[0] == '\'' ? std::string(id + 1, 2) : id) + "']}"),
+                HasSubstr("roles.users is '"))
+        << id;
+  }
+  EXPECT_THAT(error("  - {role: viewer, groups: '*'}"),
+              HasSubstr("roles.groups is '*'"));
+  for (const char* pattern : {"*", "spiffe://*", "spiffe://f*", "spiffe:///*",
+                              "web-*", "https://f/*", "a b", ""}) {
+    EXPECT_THAT(error(std::string("  - {role: viewer, identities: ['") +
+                      pattern + "']}"),
+                HasSubstr("roles.identities is '"))
+        << pattern;
+  }
+  EXPECT_THAT(error("  - {role: viewer, user: 1}"),
+              HasSubstr("'user' is not a key"));
+  EXPECT_THAT(error("  - viewer"), HasSubstr("not a list of maps"));
+  EXPECT_THAT(error("  []"), HasSubstr("not a list of maps"));
+  EXPECT_THAT(error("  - {role: viewer, users: {a: b}}"),
+              HasSubstr("roles.users is a map"));
+  EXPECT_THAT(error("  - {role: viewer, users: [[1]]}"),
+              HasSubstr("roles.users is a list; allowed a value or a list"));
+  EXPECT_THAT(ErrorOf(Load({"--pool", "a=1GiB", "--role",
+                            "viewer,users=1,subjects=pools/b"})),
+              HasSubstr("roles.subjects is 'pools/b'; allowed pools/a"));
+  EXPECT_THAT(ErrorOf(Load({"--pool", "a=1GiB", "--role", "viewer,users"})),
+              HasSubstr("--role: 'users' has no '='"));
+}
+
+TEST(ConfigTest, ReadsWhoMayConnectAndHowOftenTheyMayChange) {
+  const auto config =
+      Load({"--pool", "a=1GiB", "--listen-mode", "0666", "--listen-group",
+            "root", "--mutations-per-minute", "5", "--audit-log", "/x/a.log"});
+
+  ASSERT_TRUE(config.ok()) << config.status();
+  EXPECT_EQ(config->listen_mode, 0666);
+  EXPECT_EQ(config->listen_gid, 0);
+  EXPECT_EQ(config->mutations_per_minute, 5);
+  EXPECT_EQ(config->audit_log, "/x/a.log");
+  EXPECT_THAT(ErrorOf(Load({"--pool", "a=1GiB", "--listen-mode", "0888"})),
+              HasSubstr("0 to 0777"));
+  EXPECT_THAT(
+      ErrorOf(Load({"--pool", "a=1GiB", "--listen-group", "no-such-group"})),
+      HasSubstr("--listen-group is 'no-such-group'"));
+  EXPECT_THAT(
+      ErrorOf(Load({"--pool", "a=1GiB", "--mutations-per-minute", "0"})),
+      HasSubstr("1 to 1000000"));
+}
+
+TEST(ConfigTest, PrintsRolesAsItReadsThem) {
+  const auto config =
+      Load({"--pool", "a=1GiB", "--role",
+            "operator,users=*,users=7,groups=8,identities=spiffe://f/it's/*,"
+            "subjects=pools/a",
+            "--listen-group", "-1"});
+  ASSERT_TRUE(config.ok()) << config.status();
+  const std::string text = ConfigText(*config);
+  Config again;
+
+  const absl::Status read = ReadConfigText(text, "f.yaml", again);
+
+  ASSERT_TRUE(read.ok()) << read << "\n" << text;
+  EXPECT_EQ(ConfigText(again), text);
+  EXPECT_TRUE(again.roles[0].every_user);
+  EXPECT_THAT(again.roles[0].identities, ElementsAre("spiffe://f/it's/*"));
 }
 
 }  // namespace

@@ -224,6 +224,50 @@ TEST_F(DaemonTest, ReloadsIntervalAndTunablesAndNothingElse) {
   EXPECT_EQ(last_->Version().generation, 1);
 }
 
+TEST_F(DaemonTest, AuditsWhatAReloadChanges) {
+  config_.audit_log = folder_ + "/audit.log";
+  auto daemon = Start();
+  ASSERT_TRUE(daemon.ok()) << daemon.status();
+  Config next = config_;
+  next.pools[0].tunables = {{"pageset.batch_factor", 2.0}};
+  std::filesystem::rename(config_.audit_log, folder_ + "/audit.log.1");
+
+  (*daemon)->Reload(next);
+
+  std::ifstream in(config_.audit_log);
+  std::string line;
+  std::getline(in, line);
+  EXPECT_THAT(line, HasSubstr("\"caller\":\"config\",\"method\":\"reload\""));
+  EXPECT_THAT(line, HasSubstr("\"before\":\"pageset.batch_factor=1\",\"after\":"
+                              "\"pageset.batch_factor=2\""));
+}
+
+TEST_F(DaemonTest, DoesNotStartWithoutTheAuditLogAskedFor) {
+  config_.audit_log = "/no/such/folder/audit.log";
+
+  const auto daemon = Start();
+
+  EXPECT_THAT(std::string(daemon.status().message()),
+              HasSubstr("audit-log /no/such/folder/audit.log"));
+}
+
+TEST(ReloadTest, TakesRolesAndLimitsOver) {
+  Config now;
+  Config next = now;
+  next.roles = {{.role = Role::kViewer, .users = {7}}};
+  next.mutations_per_minute = 5;
+  next.listen_mode = 0666;
+
+  const ReloadPlan plan = PlanReload(now, next);
+  const Config after = AfterReload(now, next, plan);
+
+  EXPECT_THAT(plan.settings, ElementsAre("mutations-per-minute", "roles"));
+  EXPECT_THAT(plan.needs_restart, ElementsAre("listen-mode"));
+  EXPECT_EQ(RolesText(after), RolesText(next));
+  EXPECT_EQ(after.mutations_per_minute, 5);
+  EXPECT_TRUE(PlanReload(after, next).settings.empty());
+}
+
 TEST(ReloadTest, SortsDifferencesIntoNowAndRestart) {
   Config now;
   now.pools.resize(2);

@@ -11,7 +11,8 @@ from harness import Daemon
 
 SUBJECT = frozenset({("subject", "pools/default")})
 VARIES = {"memtuned_sample_duration_seconds", "memtuned_sample_age_seconds"}
-OWN = ("memtuned_rpc_", "memtuned_build_info", "memtuned_watch_", "exposer_")
+OWN = ("memtuned_rpc_", "memtuned_build_info", "memtuned_watch_",
+       "memtuned_denied_", "exposer_")
 
 
 class AgreementTest(unittest.TestCase):
