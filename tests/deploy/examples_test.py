@@ -11,7 +11,8 @@ import unittest
 import grpc
 
 import stubs
-from harness import BIN, SOURCE, Daemon, binary, run
+from certificates import Authority
+from harness import BIN, SOURCE, Daemon, binary, free_port, run
 
 EXAMPLES = os.path.join(SOURCE, "client", "examples")
 sys.path.insert(0, os.path.join(EXAMPLES, "python"))
@@ -22,10 +23,12 @@ SUBJECT = "pools/default"
 
 
 class ExampleTest(unittest.TestCase):
+    flags = ()
+
     @classmethod
     def setUpClass(cls):
         cls.daemon = cls.enterClassContext(Daemon(
-            pools=("default=256MiB,policy=fixed,populate=lazy",)))
+            *cls.flags, pools=("default=256MiB,policy=fixed,populate=lazy",)))
         cls.daemon.wait_until_initialised()
 
     def tunables(self):
@@ -167,6 +170,44 @@ class PythonTest(ExampleTest):
         self.assertEqual(meddled.calls, 2)
         self.assertEqual(change.generation, before + 1)
         self.assertEqual(int(self.tunables()["generation"]), before + 1)
+
+
+class PythonTlsTest(ExampleTest):
+    """The same over TCP, by certificates that name their role."""
+
+    @classmethod
+    def setUpClass(cls):
+        folder = cls.enterClassContext(tempfile.TemporaryDirectory())
+        cls.authority = Authority(folder)
+        server = cls.authority.issue("server")
+        cls.address = f"127.0.0.1:{free_port()}"
+        cls.flags = (
+            "--listen-tls", cls.address,
+            "--tls-certificate", server.certificate_path,
+            "--tls-key", server.key_path,
+            "--tls-client-ca", cls.authority.certificate_path,
+            "--role", "operator,identities=spiffe://example.org/night",
+            "--role", "viewer,identities=spiffe://example.org/eye")
+        super().setUpClass()
+
+    def automate(self, name, factor):
+        caller = self.authority.issue(name, uri="spiffe://example.org/" + name)
+        return run(
+            os.path.join(EXAMPLES, "python", "automation.py"), "--target",
+            self.address, "--tls-ca", self.authority.certificate_path,
+            "--tls-certificate", caller.certificate_path, "--tls-key",
+            caller.key_path, SUBJECT, str(factor), "nightly",
+            env=dict(os.environ, PYTHONPATH=stubs.FOLDER))
+
+    def test_an_operator_sets_and_drains(self):
+        self.expect(self.automate("night", 2), 0, FACTOR + " 1 -> 2")
+        self.assertEqual(self.factor(), 2)
+
+    def test_a_viewer_may_look_only(self):
+        before = self.factor()
+        result = self.automate("eye", 7)
+        self.expect(result, 1, "zones/Normal: batch", "PERMISSION_DENIED")
+        self.assertEqual(self.factor(), before)
 
 
 class Lost(grpc.RpcError):

@@ -11,6 +11,7 @@ import sys
 import tempfile
 import unittest
 
+from certificates import Authority
 from harness import SOURCE, Daemon, binary, run, wait_for
 
 UNIT = os.path.join(SOURCE, "deploy", "systemd", "memtuned.service")
@@ -103,10 +104,36 @@ class UnitTest(unittest.TestCase):
     def test_unit_uses_the_user_that_is_made(self):
         self.assertIn("User=memtuned", unit_lines())
 
-    def test_shipped_settings_are_accepted(self):
-        result = run(binary("memtuned"), "--check", "--config",
-                     self.stage.path("usr/share/doc/memtuned/memtuned.yaml"))
+    def check_settings(self, path):
+        result = run(binary("memtuned"), "--check", "--config", path)
         self.assertEqual(result.returncode, 0, result.stderr)
+        return result.stdout
+
+    def test_shipped_settings_are_accepted(self):
+        self.check_settings(
+            self.stage.path("usr/share/doc/memtuned/memtuned.yaml"))
+
+    def test_so_are_those_they_suggest(self):
+        authority = Authority(self.stage.root)
+        server = authority.issue("server")
+        path = self.stage.path("usr/share/doc/memtuned/memtuned.yaml")
+        with open(path, encoding="utf-8") as file:
+            text = re.sub("^# (listen-tls|tls-|roles:|  )", r"\1",
+                          file.read(), flags=re.MULTILINE)
+        for suggested, here in (
+                ("/etc/memtuned/tls/tls.crt", server.certificate_path),
+                ("/etc/memtuned/tls/tls.key", server.key_path),
+                ("/etc/memtuned/tls/ca.crt", authority.certificate_path),
+                ("groups: [memtuned]", "groups: [0]")):
+            self.assertIn(suggested, text)
+            text = text.replace(suggested, here)
+        with open(path, "w", encoding="utf-8") as file:
+            file.write(text)
+
+        effective = self.check_settings(path)
+
+        for setting in ("listen-tls: '0.0.0.0:9751'", "role: 'operator'"):
+            self.assertIn(setting, effective)
 
 
 class HardeningTest(unittest.TestCase):
