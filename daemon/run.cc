@@ -122,7 +122,6 @@ int RunDaemon(int argc, const char* const* argv, const PoolFactory& make_pool) {
     Complain(config.status());
     return kExitUsage;
   }
-  if (line.check) return Check(*config);
   const absl::Status logging =
       SetUpLogging(config->log_level, config->log_format);
   if (!logging.ok()) {
@@ -130,6 +129,7 @@ int RunDaemon(int argc, const char* const* argv, const PoolFactory& make_pool) {
     return kExitUsage;
   }
   RouteGrpcLog();
+  if (line.check) return Check(*config);
   const sigset_t signals = HandledSignals();
   pthread_sigmask(SIG_BLOCK, &signals, nullptr);
   signal(SIGPIPE, SIG_IGN);
