@@ -100,7 +100,8 @@ class HangupTest(unittest.TestCase):
         self.write("pool: {default: 64MiB}\nsample-interval: 100ms\n")
         self.hangup("sample-interval")
 
-        self.assertGreater(self.samples_in(1.5), 5)
+        # Once a second it would be 5 at most.
+        self.assertGreater(self.samples_in(4), 6)
 
     def test_a_bad_file_keeps_the_old_values(self):
         self.write("sample-interval: [\n")
