@@ -101,7 +101,7 @@ absl::Status SetListenGroup(Config& config, const std::string& text) {
     config.listen_gid = -1;
     return absl::OkStatus();
   }
-  const absl::Status found = ReadGroup(text, gid);
+  absl::Status found = ReadGroup(text, gid);
   if (found.ok()) config.listen_gid = gid;
   return found;
 }
@@ -279,11 +279,11 @@ absl::Status CheckMetrics(const Config& config) {
 // Fills what depends on several settings.
 absl::Status Complete(Config& config) {
   if (config.listen.empty()) {
-    const absl::Status status = SetListen(
+    absl::Status status = SetListen(
         config, absl::StrCat("unix:", config.runtime_dir, "/memtuned.sock"));
     if (!status.ok()) return status;
   }
-  const absl::Status tls = CheckTls(config);
+  absl::Status tls = CheckTls(config);
   if (!tls.ok()) return tls;
   if (config.pools.empty()) {
     return absl::InvalidArgumentError(
@@ -294,10 +294,10 @@ absl::Status Complete(Config& config) {
     pool.sys_root = config.sys_root;
     pool.socket_path =
         absl::StrCat(config.runtime_dir, "/pools/", pool.name, ".sock");
-    const absl::Status status = CheckSocketPath(pool.socket_path);
+    absl::Status status = CheckSocketPath(pool.socket_path);
     if (!status.ok()) return status;
   }
-  const absl::Status roles = CheckRoles(config);
+  absl::Status roles = CheckRoles(config);
   if (!roles.ok()) return roles;
   return CheckMetrics(config);
 }

@@ -91,7 +91,7 @@ absl::Status ReadPools(const std::string& file, const YAML::Node& key,
                            "; allowed a map from names to sizes"));
   }
   for (const auto& entry : pools) {
-    const absl::Status read = ReadPool(file, entry.first, entry.second, config);
+    absl::Status read = ReadPool(file, entry.first, entry.second, config);
     if (!read.ok()) return read;
   }
   return absl::OkStatus();
@@ -132,11 +132,10 @@ absl::Status ReadRoles(const std::string& file, const YAML::Node& key,
   for (const auto& entry : roles) {
     RoleText role{Where(file, entry.Mark()), {}};
     for (const auto& part : entry) {
-      const absl::Status read =
-          ReadRolePart(file, part.first, part.second, role);
+      absl::Status read = ReadRolePart(file, part.first, part.second, role);
       if (!read.ok()) return read;
     }
-    const absl::Status added = AddRole(role, config);
+    absl::Status added = AddRole(role, config);
     if (!added.ok()) return added;
   }
   return absl::OkStatus();
@@ -162,7 +161,7 @@ absl::Status ReadSetting(const std::string& file, const YAML::Node& key_node,
               absl::StrCat(*key, " is ", TypeName(value),
                            "; allowed a single value"));
   }
-  const absl::Status set = setting->set(config, value.Scalar());
+  absl::Status set = setting->set(config, value.Scalar());
   if (set.ok()) return set;
   return At(file, key_node,
             absl::StrCat(*key, " ", std::string(set.message())));
@@ -182,8 +181,7 @@ absl::Status ReadRoot(const std::string& file, const YAML::Node& root,
       return At(file, entry.first,
                 absl::StrCat(Shown(entry.first.Scalar()), " is given twice"));
     }
-    const absl::Status read =
-        ReadSetting(file, entry.first, entry.second, config);
+    absl::Status read = ReadSetting(file, entry.first, entry.second, config);
     if (!read.ok()) return read;
   }
   return absl::OkStatus();
@@ -255,7 +253,7 @@ absl::Status CheckShape(const std::string& text, const std::string& file) {
 absl::Status ReadConfigText(const std::string& text, const std::string& file,
                             Config& config) {
   try {
-    const absl::Status shape = CheckShape(text, file);
+    absl::Status shape = CheckShape(text, file);
     if (!shape.ok()) return shape;
     return ReadRoot(file, YAML::Load(text), config);
   } catch (const YAML::Exception& error) {

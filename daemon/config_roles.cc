@@ -118,6 +118,7 @@ std::string ListText(const std::vector<std::string>& items) {
 
 std::vector<std::string> Numbers(const std::vector<uint32_t>& ids) {
   std::vector<std::string> texts;
+  texts.reserve(ids.size());
   for (const uint32_t id : ids) texts.push_back(absl::StrCat(id));
   return texts;
 }

@@ -10,6 +10,8 @@
 #include <fstream>
 #include <iterator>
 
+#include "absl/strings/str_cat.h"
+
 namespace memtuned::ctl {
 namespace {
 
@@ -22,7 +24,7 @@ std::string Environment(const char* name) {
 }
 
 std::string ContextFile() {
-  const std::string named = Environment("MEMTUNECTL_CONFIG");
+  std::string named = Environment("MEMTUNECTL_CONFIG");
   if (!named.empty()) return named;
   const std::string folder = Environment("XDG_CONFIG_HOME");
   if (!folder.empty()) return folder + "/memtunectl.yaml";
@@ -72,9 +74,9 @@ absl::StatusOr<Context> ReadFields(const YAML::Node& fields,
       if (key == word) value = place;
     }
     if (value == nullptr) {
-      return Wrong(
-          file, field.first,
-          "context " + name + ": '" + key + "' is no key; allowed " + allowed);
+      return Wrong(file, field.first,
+                   absl::StrCat("context ", name, ": '", key,
+                                "' is no key; allowed ", allowed));
     }
     *value = TextOf(field.second);
   }

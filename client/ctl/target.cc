@@ -184,7 +184,7 @@ absl::Status ExplainFailure(const Target& target, const absl::Status& failure) {
     return absl::UnavailableError("no answer from " + target.Address() + ": " +
                                   std::string(failure.message()));
   }
-  const absl::Status checked = CheckSocket(target);
+  absl::Status checked = CheckSocket(target);
   if (!checked.ok()) return checked;
 
   sockaddr_un address = {};

@@ -9,6 +9,7 @@
 #include <memory>
 #include <string>
 #include <thread>
+#include <utility>
 
 #include "absl/status/statusor.h"
 
@@ -41,7 +42,8 @@ class UnixListener {
   uint32_t gid() const { return gid_; }
 
  private:
-  UnixListener(std::string path, int socket) : path_(path), socket_(socket) {}
+  UnixListener(std::string path, int socket)
+      : path_(std::move(path)), socket_(socket) {}
 
   absl::Status Open(const UnixListenerOptions& options);
   void Accept(const std::function<void(int)>& connected);

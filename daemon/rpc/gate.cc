@@ -74,7 +74,7 @@ absl::StatusOr<Caller> Gate::Admit(const grpc::ServerContext& context,
                                    const CallInfo& call) {
   const MethodRule* rule = FindMethod(call.method);
   if (rule == nullptr) return NoRule(call.method);
-  const auto caller = Identify(context, call);
+  auto caller = Identify(context, call);
   if (!caller.ok()) return caller.status();
   const absl::Status may = CheckRole(*caller, call, *rule);
   if (!may.ok()) return may;
@@ -103,7 +103,7 @@ absl::Status Gate::CheckRole(const Caller& caller, const CallInfo& call,
       rule.on_subject ? roles()->On(caller, subject) : roles()->OnAny(caller);
   if (role >= rule.role) return absl::OkStatus();
   if (observer_ != nullptr) observer_->CallDenied();
-  const absl::Status denied =
+  absl::Status denied =
       WithReason(absl::PermissionDeniedError(absl::StrCat(
                      call.method, " needs role ", RoleName(rule.role),
                      rule.on_subject ? " on " + Quoted(subject) : "", "; ",

@@ -45,6 +45,7 @@ const TunableState* Find(const std::vector<TunableState>& states,
 
 std::string KnownTunables(const std::vector<TunableState>& states) {
   std::vector<std::string> names;
+  names.reserve(states.size());
   for (const TunableState& state : states) names.push_back(state.def->name);
   return Listed(names);
 }
@@ -87,6 +88,7 @@ void CheckMembers(const std::string& field, const Wanted& wanted,
                   const Known& known, FieldErrors& errors) {
   std::set<typename Known::value_type> seen;
   std::vector<std::string> names;
+  names.reserve(known.size());
   for (const auto& item : known) names.push_back(absl::StrCat(item));
   for (const auto& item : wanted) {
     if (known.count(item) == 0) {

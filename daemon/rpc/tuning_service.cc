@@ -191,7 +191,7 @@ grpc::Status TuningService::SetTunables(grpc::ServerContext* context,
       return NotYet("confirm_within",
                     "changes that revert unless confirmed come later");
     }
-    const absl::Status risks = CheckRisks(request->accept_risks());
+    absl::Status risks = CheckRisks(request->accept_risks());
     if (!risks.ok()) return risks;
     auto assignments = ReadAssignments(*request, *served.subject);
     if (!assignments.ok()) return assignments.status();
@@ -233,7 +233,7 @@ grpc::Status TuningService::Drain(grpc::ServerContext* context,
     if (request->has_max_duration()) {
       return NotYet("max_duration", "drains of the host come later");
     }
-    const absl::Status risks = CheckRisks(request->accept_risks());
+    absl::Status risks = CheckRisks(request->accept_risks());
     if (!risks.ok()) return risks;
     const auto scope =
         ReadScope(request->scope(), true, served, DeadlineOf(*context));
