@@ -124,6 +124,7 @@ class Allocator {
   FreeResult FreeSlow(Pfn pfn, int order, PageWord word) noexcept;
   FreeResult CheckFree(Pfn pfn, int order, PageWord* word) const noexcept;
   void NoteOthersBlock(Pfn pfn) noexcept;
+  bool StoresWords(ThreadOwner holder) noexcept;
   FreeResult Refuse(FreeResult why) noexcept;
   void Fail(FailureReason why) noexcept;
   void NoteTaken(Pfn pfn, int order, ThreadSlot* slot) noexcept;

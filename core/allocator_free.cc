@@ -34,6 +34,16 @@ __attribute__((noinline)) FreeResult Allocator::FreeCold(uint64_t page,
   return FreeSlow(pfn, order, word);
 }
 
+// Whether the holder of a guard may be storing the word of a block of this
+// process: another thread of it. Others, stopped or dead ones among them, are
+// not waited for, nor is the thread itself, when a signal came in between.
+bool Allocator::StoresWords(ThreadOwner holder) noexcept {
+  const uint32_t slot = ThreadSlotOf(holder);
+  return holder != 0 && slot < mapping_.nr_threads &&
+         LoadRelaxed(mapping_.threads[slot].process) == owner_ &&
+         holder != threads_.Current().owner;
+}
+
 // Before a thread swaps the word of an allocated block that another took.
 // After the barrier every thread reads 1, or has read 0 and holds the guard
 // under which it did. Once it has let go of that, it stores no word any more
@@ -51,7 +61,7 @@ void Allocator::NoteOthersBlock(Pfn pfn) noexcept {
   for (uint32_t i = 0; i < mapping_.nr_zones * mapping_.nr_cpus; ++i) {
     const auto& guard = mapping_.pagesets[i].guard;
     const ThreadOwner holder = guard.HolderNow();
-    if (holder == 0) continue;
+    if (!StoresWords(holder)) continue;
     for (int round = 0; guard.HolderNow() == holder; ++round) {
       env::SpinPause(round);
     }

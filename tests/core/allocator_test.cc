@@ -158,6 +158,23 @@ TEST_F(AllocatorTest, OneOfTwoRacingFreesWins) {
   EXPECT_EQ(Held(*ours_), 0u);
 }
 
+// As when a process is stopped, or killed, in the middle of an operation.
+TEST_F(AllocatorTest, AnothersBlockIsFreedWhileAStrangerHoldsAGuard) {
+  const PinnedToOneCpu pinned(0);
+  Pfn pfn{kNil};
+  std::thread([&] { pfn = ours_->Allocate(0); }).join();
+  ASSERT_NE(pfn.value, kNil);
+  const GuardKind kind = pool_.mapping().guard;
+  PagesetShared& pageset = pool_.PagesetHere();
+  const ThreadOwner stranger = 5;  // a thread slot that is nobody's
+  pageset.guard.LockFromAnywhere(stranger, kind);
+
+  EXPECT_EQ(ours_->Free(pfn, 0), FreeResult::kFreed);
+
+  pageset.guard.UnlockFromAnywhere(kind);
+  EXPECT_EQ(Held(*ours_), 0u);
+}
+
 TEST_F(AllocatorTest, AnOfferChangesHandsOnce) {
   const Pfn block = ours_->Allocate(2);
   EXPECT_EQ(ours_->Offer(block, 2), FreeResult::kFreed);
