@@ -13,9 +13,6 @@ Allocator::Allocator(Segment& segment, ProcessOwner owner)
       mapping_(segment.mapping()),
       owner_(owner),
       slot_(mapping_.processes[ProcessSlotOf(owner) % mapping_.nr_processes]),
-      section_bits_(mapping_.process_sections +
-                    size_t{ProcessSlotOf(owner) % mapping_.nr_processes} *
-                        mapping_.words_of_sections()),
       threads_(segment, owner) {}
 
 Allocator::~Allocator() = default;
@@ -38,6 +35,7 @@ __attribute__((noinline)) Pfn Allocator::AllocateSlow(int order,
   }
   threads_.Refresh();
   ThreadContext& thread = threads_.Current();
+  thread.patience.Renew();
   for (;;) {
     const MemsCookie cookie = ReadMemsAllowedBegin(slot_.mems);
     const MemsCopy& copy = CopyOf(slot_.mems, cookie);
@@ -55,7 +53,7 @@ __attribute__((noinline)) Pfn Allocator::AllocateSlow(int order,
       pfn = TryZones(order, type, thread, copy, /*min_mark=*/true);
     }
     if (pfn.value != kNil) {
-      NoteTaken(pfn, order, thread.slot);
+      NoteTaken(order, thread.slot);
       return pfn;
     }
 #ifndef MEMTUNED_NO_MEMS_RETRY  // only a test leaves the retry out
@@ -64,7 +62,8 @@ __attribute__((noinline)) Pfn Allocator::AllocateSlow(int order,
       continue;
     }
 #endif
-    Fail(FailureReason::kNoMemory);
+    Fail(thread.patience.left_ns == 0 ? FailureReason::kBusy
+                                      : FailureReason::kNoMemory);
     return Pfn{kNil};
   }
 }
@@ -138,7 +137,8 @@ Pfn Allocator::TakeFromZone(Zone& zone, uint32_t number, int order,
       LoadRelaxed(mapping_.cpu_table[number > kMaxCpuNumber ? 0 : number].cpu);
   PagesetShared& shared =
       mapping_.pagesets[size_t{zone.shared().number} * mapping_.nr_cpus + cpu];
-  Pageset pageset(mapping_, zone, shared, thread, mapping_.SeatOf(number));
+  Pageset pageset(mapping_, zone, shared, thread,
+                  mapping_.SeatOf(number, thread));
   Pfn pfn{kNil};
   uint32_t taken = 0;
   switch (pageset.TakeBlocks(order, type, mark, &pfn, 1, &taken)) {
@@ -158,7 +158,7 @@ Pfn Allocator::TakeDirect(Zone& zone, PagesetShared& pageset, int order,
                           PageType type, Mark mark,
                           ThreadContext& thread) noexcept {
   if (!zone.Above(order, mark)) return Pfn{kNil};
-  zone.Lock(thread.owner);
+  if (!zone.Lock(thread)) return Pfn{kNil};
   const Pfn pfn = zone.TakeBlockLocked(order, type, thread.process);
   zone.Unlock(pfn.value == kNil ? 0 : uint64_t{1} << order);
   if (pfn.value != kNil) {
@@ -203,6 +203,7 @@ bool Allocator::AddSection(const MemsCopy& copy,
 bool Allocator::FetchHeld(const MemsCopy& copy,
                           ThreadContext& thread) noexcept {
   bool more = false;
+  if (thread.slot == nullptr) return false;
   for (Zone& zone : segment_.zones()) {
     if (!Allows(copy, zone.node())) continue;
     more |= Pageset::DrainDepot(mapping_, zone, thread) != 0;
@@ -210,7 +211,7 @@ bool Allocator::FetchHeld(const MemsCopy& copy,
       uint64_t used = LoadRelaxed(zone.shared().used_cpus[w]);
       for (; used != 0; used &= used - 1) {
         const auto cpu = w * 64 + static_cast<uint32_t>(__builtin_ctzll(used));
-        PagesetShared* shared = mapping_.PagesetOf(zone.shared().number, cpu);
+        PagesetShared* shared = mapping_.PagesetOf(zone.info().number, cpu);
         if (shared == nullptr) continue;
         more |= Pageset(mapping_, zone, *shared, thread).Drain() != 0;
       }
@@ -223,6 +224,7 @@ size_t Allocator::AllocateBulk(int order, std::span<Pfn> out) noexcept {
   size_t filled = 0;
   if (!detached() && OrderSlot(order) >= 0) {
     ThreadContext& thread = threads_.Current();
+    thread.patience.Renew();
     const uint32_t number = env::CurrentCpu();
     const CpuEntry& cpu =
         mapping_.cpu_table[number > kMaxCpuNumber ? 0 : number];
@@ -231,12 +233,11 @@ size_t Allocator::AllocateBulk(int order, std::span<Pfn> out) noexcept {
     if (LoadRelaxed(copy.policy) == 0 && Allows(copy, zone.node())) {
       PagesetShared& shared = mapping_.pagesets[LoadRelaxed(cpu.pageset)];
       uint32_t taken = 0;
-      Pageset(mapping_, zone, shared, thread, mapping_.SeatOf(number))
+      Pageset(mapping_, zone, shared, thread, mapping_.SeatOf(number, thread))
           .TakeBlocks(order, PageType::kOrdinary,
                       LoadRelaxed(zone.shared().watermark_low), out.data(),
                       static_cast<uint32_t>(out.size()), &taken);
-      for (; filled < taken; ++filled)
-        NoteTaken(out[filled], order, thread.slot);
+      for (; filled < taken; ++filled) NoteTaken(order, thread.slot);
     }
   }
   for (; filled < out.size(); ++filled) {

@@ -29,8 +29,9 @@ class Allocator {
   // A block of 2^order pages, order 0..10, naturally aligned.
   // Takes: the pageset guard by trylock; on refill the zone lock.
   // Returns: Pfn{kNil} when every allowed zone is at its min watermark, also
-  // after draining what other CPUs hold. Never fails because the allowed
-  // nodes changed meanwhile. noexcept.
+  // after draining what other CPUs hold; or when a process that holds a lock
+  // is stopped, after 20 ms. Never fails because the allowed nodes changed
+  // meanwhile. noexcept.
   // Cost: about 6 ns when the pageset has a block.
   Pfn Allocate(int order, PageType type = PageType::kOrdinary) noexcept;
 
@@ -127,8 +128,7 @@ class Allocator {
   bool StoresWords(ThreadOwner holder) noexcept;
   FreeResult Refuse(FreeResult why) noexcept;
   void Fail(FailureReason why) noexcept;
-  void NoteTaken(Pfn pfn, int order, ThreadSlot* slot) noexcept;
-  void FlagSection(uint32_t section) noexcept;
+  void NoteTaken(int order, ThreadSlot* slot) noexcept;
   void NoteGiven(int order, ThreadSlot* slot) noexcept;
   void CountNuma(Zone& taken, Zone& preferred, const CpuEntry& cpu,
                  bool interleaved, int order) noexcept;
@@ -137,20 +137,10 @@ class Allocator {
   const Mapping mapping_;
   const ProcessOwner owner_;
   ProcessSlot& slot_;
-  Shared64* const section_bits_;
   ThreadRegistry threads_;
 };
 
-// Reaping walks only sections flagged here.
-inline void Allocator::FlagSection(uint32_t section) noexcept {
-  Shared64& word = section_bits_[section / 64];
-  const uint64_t bit = 1ull << (section % 64);
-  if (MEMTUNED_UNLIKELY((LoadRelaxed(word) & bit) == 0)) word.fetch_or(bit);
-}
-
-inline void Allocator::NoteTaken(Pfn pfn, int order,
-                                 ThreadSlot* slot) noexcept {
-  FlagSection(pfn.value >> kSectionShift);
+inline void Allocator::NoteTaken(int order, ThreadSlot* slot) noexcept {
   if (MEMTUNED_LIKELY(slot != nullptr)) {
     Bump(slot->taken_pages, uint64_t{1} << order);
   } else {

@@ -31,17 +31,19 @@ inline uint64_t Allocator::TakeFast(int order, PageType type) noexcept {
     pageset.guard.Unlock();
     return kNoPage;
   }
-  const Pfn pfn = PopTop(pageset, list, order, ReadTop(mapping_, top),
-                         last->mine, last->owner);
+  const TopBlock block = ReadTop(mapping_, top);
+  // Flagged before the word says allocated: a block that is not found could
+  // not be given back.
+  const uint32_t section = block.pfn.value >> kSectionShift;
+  if (MEMTUNED_UNLIKELY(section != last->section)) {
+    mapping_.FlagSection(owner_, block.pfn);
+    last->section = section;
+  }
+  const Pfn pfn = PopTop(pageset, list, order, block, last->mine, last->owner);
   Bump(pageset.allocations[static_cast<unsigned>(order)]);
   pageset.free_count >>= 1;
   pageset.guard.Unlock();
   env::Charge(env::Cost::kPagesetOperation);
-  const uint32_t section = pfn.value >> kSectionShift;
-  if (MEMTUNED_UNLIKELY(section != last->section)) {
-    FlagSection(section);
-    last->section = section;
-  }
   Bump(last->slot->taken_pages, uint64_t{1} << order);
   return pfn.value;
 }

@@ -4,6 +4,7 @@
 #include "core/allocator.h"
 #include "core/allocator_fast.h"
 #include "core/mm/pageset.h"
+#include "core/recalculate.h"
 #include "core/slot_table.h"
 
 namespace memtuned {
@@ -16,7 +17,9 @@ FreeResult Allocator::Free(Pfn pfn, int order) noexcept {
 __attribute__((noinline)) FreeResult Allocator::CommitFree(
     PagesetShared& pageset, int list, int order) noexcept {
   const uint32_t zone = mapping_.NumberOf(pageset) / mapping_.nr_cpus;
-  Pageset view(mapping_, segment_.zone(zone), pageset, threads_.Current());
+  ThreadContext& thread = threads_.Current();
+  thread.patience.Renew();
+  Pageset view(mapping_, segment_.zone(zone), pageset, thread);
   view.AssertGuardHeld();
   view.CommitFreeLocked(list, order);
   pageset.guard.Unlock();
@@ -95,14 +98,16 @@ __attribute__((noinline)) FreeResult Allocator::Refuse(
 
 FreeResult Allocator::FreeSlow(Pfn pfn, int order, PageWord word) noexcept {
   ThreadContext& thread = threads_.Current();
+  thread.patience.Renew();
   const uint32_t zone_number =
-      LoadRelaxed(mapping_.sections[pfn.value >> kSectionShift].zone);
+      mapping_.ZoneOfSection(pfn.value >> kSectionShift);
   const uint32_t number = env::CurrentCpu();
   const CpuEntry& cpu = mapping_.cpu_table[number > kMaxCpuNumber ? 0 : number];
   PagesetShared* shared = mapping_.PagesetOf(zone_number, LoadRelaxed(cpu.cpu));
   if (shared == nullptr) return Refuse(FreeResult::kOutOfRange);
   Zone& zone = segment_.zone(zone_number);
-  Pageset pageset(mapping_, zone, *shared, thread, mapping_.SeatOf(number));
+  Pageset pageset(mapping_, zone, *shared, thread,
+                  mapping_.SeatOf(number, thread));
   switch (pageset.GiveBlock(pfn, order, word)) {
     case Pageset::Give::kGiven:
       NoteGiven(order, thread.slot);
@@ -114,13 +119,8 @@ FreeResult Allocator::FreeSlow(Pfn pfn, int order, PageWord word) noexcept {
     case Pageset::Give::kNoChunk:
       break;
   }
-  zone.Lock(thread.owner);
-  // Claim the block first, so that two CPUs that free it cannot both win.
-  uint64_t expected = word.bits();
-  const bool ours =
-      Exchange(mapping_.page(pfn).word, expected,
-               word.With(PageKind::kCached, order, kNoChunk).bits());
-  if (ours) zone.GiveBlockLocked(pfn, order);
+  if (!zone.Lock(thread)) return Refuse(FreeResult::kBusy);
+  const bool ours = zone.GiveBlockLocked(pfn, word);
   zone.Unlock(ours ? uint64_t{1} << order : 0);
   if (!ours) return Refuse(FreeResult::kNotAllocated);
   AtomicBump(shared->direct_frees[static_cast<size_t>(order)]);
@@ -215,6 +215,7 @@ FreeResult Allocator::Adopt(Pfn pfn, int order) noexcept {
   if (word.order() != order) return Refuse(FreeResult::kWrongOrder);
   const uint32_t target = Load(page.next);
   if (target != 0 && target != owner_) return Refuse(FreeResult::kForeign);
+  mapping_.FlagSection(owner_, pfn);
   uint64_t expected = word.bits();
   const uint64_t mine = word.With(PageKind::kAllocated, order, owner_).bits();
   if (!Exchange(page.word, expected, mine)) {
@@ -222,7 +223,7 @@ FreeResult Allocator::Adopt(Pfn pfn, int order) noexcept {
   }
   ThreadContext& thread = threads_.Current();
   Store(page.next, thread.owner);
-  NoteTaken(pfn, order, thread.slot);
+  NoteTaken(order, thread.slot);
   // The offerer no longer holds it.
   if (ProcessSlot* from = FindProcessSlot(segment_, word.ref())) {
     AtomicBump(from->retired_given_pages, uint64_t{1} << order);
@@ -256,13 +257,17 @@ absl::Status Allocator::SetMemoryPolicy(MemoryPolicy policy,
       with_memory.Set(static_cast<int>(segment_.nodes()[i].os_index));
     }
   }
-  SegmentHeader& header = segment_.header();
-  header.tuning_lock.Lock(threads_.Current().owner);
+  ThreadContext& thread = threads_.Current();
+  thread.patience.Renew();
+  if (!LockTuning(segment_, thread.owner, thread.patience)) {
+    return absl::UnavailableError(
+        "memory policy: the tuning lock is held by a process that is stopped");
+  }
   MemsAllowed& mems = slot_.mems;
   const NodeMask usable = with_memory & mems.cpuset;
   const bool names_nodes = policy != MemoryPolicy::kLocal;
   if (names_nodes && !usable.Intersects(nodes)) {
-    header.tuning_lock.Unlock();
+    segment_.header().tuning_lock.Unlock();
     return absl::InvalidArgumentError(
         "memory policy: none of its nodes has memory of this pool that the "
         "process may use");
@@ -272,7 +277,7 @@ absl::Status Allocator::SetMemoryPolicy(MemoryPolicy policy,
   WriteMemsAllowed(mems, mems.cpuset & mems.requested, policy,
                    names_nodes ? chosen : NodeMask(),
                    names_nodes ? static_cast<uint32_t>(chosen.First()) : 0);
-  header.tuning_lock.Unlock();
+  segment_.header().tuning_lock.Unlock();
   return absl::OkStatus();
 }
 

@@ -13,16 +13,6 @@ bool IsOnline(const Mapping& m, uint32_t cpu) {
   return (LoadRelaxed(m.online_cpus[cpu / 64]) >> (cpu % 64) & 1) != 0;
 }
 
-void Flip(const Segment& segment, uint32_t cpu, bool online) {
-  const Mapping& m = segment.mapping();
-  Shared64& word = m.online_cpus[cpu / 64];
-  Store(word, LoadRelaxed(word) ^ uint64_t{1} << (cpu % 64));
-  const ZoneShared& home = m.zones[LoadRelaxed(m.cpu_table[cpu].zone)];
-  NodeShared& node = segment.nodes()[home.node_index];
-  const uint32_t count = LoadRelaxed(node.online_cpus);
-  Store(node.online_cpus, online ? count + 1 : count - std::min(count, 1u));
-}
-
 }  // namespace
 
 bool SetOnlineCpus(Segment& segment, const std::vector<int>& cpus,
@@ -30,20 +20,25 @@ bool SetOnlineCpus(Segment& segment, const std::vector<int>& cpus,
   const Mapping& m = segment.mapping();
   std::vector<uint32_t> gone;
   bool changed = false;
-  segment.header().tuning_lock.Lock(thread.owner);
+  thread.patience.Renew();
+  if (!LockTuning(segment, thread.owner, thread.patience)) return false;
   for (uint32_t cpu = 0; cpu < m.nr_cpus; ++cpu) {
     const bool online =
         std::binary_search(cpus.begin(), cpus.end(), static_cast<int>(cpu));
     if (online == IsOnline(m, cpu)) continue;
-    Flip(segment, cpu, online);
+    Shared64& word = m.online_cpus[cpu / 64];
+    Store(word, LoadRelaxed(word) ^ uint64_t{1} << (cpu % 64));
     changed = true;
     if (!online) gone.push_back(cpu);
   }
-  if (changed) RecalculateLocked(segment, RecalculateTrigger::kCpus);
+  if (changed) {
+    CountOnlineCpusLocked(segment);
+    RecalculateLocked(segment, RecalculateTrigger::kCpus);
+  }
   segment.header().tuning_lock.Unlock();
   for (uint32_t cpu : gone) {
     for (Zone& zone : segment.zones()) {
-      PagesetShared& pageset = *m.PagesetOf(zone.shared().number, cpu);
+      PagesetShared& pageset = *m.PagesetOf(zone.info().number, cpu);
       Pageset(m, zone, pageset, thread).Drain();
     }
   }

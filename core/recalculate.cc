@@ -4,6 +4,8 @@
 #include <algorithm>
 #include <bit>
 
+#include "core/mm/owners.h"
+
 namespace memtuned {
 
 RecalculateInputs InputsWith(RecalculateInputs inputs, TunableId id,
@@ -63,9 +65,10 @@ std::vector<ZoneTargets> ComputeTargets(const Segment& segment,
   std::vector<WatermarkZone> zones;
   uint64_t lowmem_pages = 0;
   for (uint32_t i = 0; i < m.nr_zones; ++i) {
-    const ZoneShared& z = m.zones[i];
-    const bool movable = z.kind == ZoneKind::kMovable;
-    zones.push_back({LoadRelaxed(z.managed_pages), movable});
+    const bool movable = m.zone_info[i].kind == ZoneKind::kMovable;
+    zones.push_back({std::min(LoadRelaxed(m.zones[i].managed_pages),
+                              m.zone_info[i].present_pages),
+                     movable});
     if (!movable) lowmem_pages += zones.back().managed_pages;
   }
   const uint64_t min_free =
@@ -85,9 +88,10 @@ std::vector<ZoneTargets> ComputeTargets(const Segment& segment,
     in.policy = inputs.policy;
     in.managed_pages = zones[i].managed_pages;
     in.watermark_low_pages = marks[i].low + LoadRelaxed(z.watermark_boost);
-    in.cpus = EffectiveCpus(static_cast<int>(LoadRelaxed(
-                                segment.nodes()[z.node_index].online_cpus)),
-                            online);
+    in.cpus = EffectiveCpus(
+        static_cast<int>(LoadRelaxed(
+            segment.nodes()[m.zone_info[i].node_index].online_cpus)),
+        online);
     in.high_fraction = inputs.high_fraction;
     in.batch_factor = inputs.batch_factor;
     in.free_high_factor = inputs.free_high_factor;
@@ -137,16 +141,90 @@ void RecalculateLocked(Segment& segment, RecalculateTrigger trigger,
           depot ? managed / inputs.depot_high_fraction : uint64_t{0});
     if (limits) zone.PublishLimits(targets[i].limits);
   }
+  Store(segment.header().limits_managed_pages, segment.ManagedPages());
   if (limits) {
     AtomicBump(segment.header().recalculations[static_cast<size_t>(trigger)]);
   }
 }
 
-void Recalculate(Segment& segment, RecalculateTrigger trigger,
+namespace {
+
+// What the words of the change say is put in force; done twice it does no
+// harm.
+void EndTuningChangeLocked(SegmentHeader& header) {
+  TuningChange& change = header.change;
+  const uint32_t ids = LoadRelaxed(change.ids);
+  const uint64_t generation = LoadRelaxed(change.generation);
+  if (ids == 0) return;
+  for (size_t id = 0; id < kNumTunables; ++id) {
+    if ((ids >> id & 1) == 0) continue;
+    Store(header.tunables[id], LoadRelaxed(change.values[id]));
+    Store(header.tunable_generations[id], generation);
+    Store(header.tunable_origins[id], LoadRelaxed(change.origin));
+  }
+  Store(header.generation, generation);
+  Store(change.ids, 0u);
+}
+
+}  // namespace
+
+bool LockTuning(Segment& segment, ThreadOwner owner, Patience& patience) {
+  LockWait wait;
+  SegmentHeader& header = segment.header();
+  if (!segment.header().tuning_lock.LockWithin(
+          owner, ProbeOf(segment.mapping()), patience, &wait)) {
+    return false;
+  }
+  if (MEMTUNED_UNLIKELY(wait.taken_over)) {
+    CountTakeover(segment.mapping(), LockKind::kTuning);
+    EndTuningChangeLocked(header);
+    CountOnlineCpusLocked(segment);
+    RecalculateLocked(segment, RecalculateTrigger::kTunable);
+  }
+  return true;
+}
+
+void ChangeTunablesLocked(Segment& segment, std::span<const TunableWord> words,
+                          uint32_t origin) {
+  SegmentHeader& header = segment.header();
+  TuningChange& change = header.change;
+  uint32_t ids = 0;
+  for (const TunableWord& word : words) {
+    ids |= 1u << static_cast<uint32_t>(word.id);
+    Store(change.values[static_cast<size_t>(word.id)], word.word);
+  }
+  Store(change.origin, origin);
+  Store(change.generation, LoadRelaxed(header.generation) + 1);
+  Store(change.ids, ids);
+  EndTuningChangeLocked(header);
+}
+
+void CountOnlineCpusLocked(Segment& segment) {
+  const Mapping& m = segment.mapping();
+  std::vector<uint32_t> counts(m.nr_nodes, 0);
+  for (uint32_t cpu = 0; cpu < m.nr_cpus; ++cpu) {
+    if ((LoadRelaxed(m.online_cpus[cpu / 64]) >> (cpu % 64) & 1) == 0) continue;
+    const uint32_t zone = LoadRelaxed(m.cpu_table[cpu].zone);
+    if (zone < m.nr_zones) ++counts[m.zone_info[zone].node_index];
+  }
+  for (uint32_t i = 0; i < m.nr_nodes; ++i) {
+    Store(segment.nodes()[i].online_cpus, counts[i]);
+  }
+}
+
+bool LimitsOverdue(const Segment& segment) {
+  return LoadRelaxed(segment.header().limits_managed_pages) !=
+         segment.ManagedPages();
+}
+
+bool Recalculate(Segment& segment, RecalculateTrigger trigger,
                  ThreadOwner owner) {
-  segment.header().tuning_lock.Lock(owner);
+  Patience patience;
+  patience.Renew();
+  if (!LockTuning(segment, owner, patience)) return false;
   RecalculateLocked(segment, trigger);
   segment.header().tuning_lock.Unlock();
+  return true;
 }
 
 }  // namespace memtuned

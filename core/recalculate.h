@@ -45,12 +45,37 @@ std::vector<ZoneTargets> ComputeTargets(const Segment& segment,
 //   memtuned    everything
 bool PolicyRecalculates(PagesetPolicy policy, RecalculateTrigger trigger);
 
-// Takes: the tuning lock.
-void Recalculate(Segment& segment, RecalculateTrigger trigger,
+// Takes the tuning lock; from a holder that died its change is ended first.
+// Blocks: as long as `patience` lasts.
+// Returns: false when the holder lives and does not let go.
+bool LockTuning(Segment& segment, ThreadOwner owner, Patience& patience)
+    TRY_ACQUIRE(true, segment.header().tuning_lock);
+
+// Takes: the tuning lock. Returns: false, and nothing changed, when its holder
+// does not let go.
+bool Recalculate(Segment& segment, RecalculateTrigger trigger,
                  ThreadOwner owner);
 // `zones`: numbers of the zones to publish, empty for all.
 void RecalculateLocked(Segment& segment, RecalculateTrigger trigger,
                        std::span<const uint32_t> zones = {})
+    REQUIRES(segment.header().tuning_lock);
+// Whether sections came since limits were computed: whoever brought the last
+// one died before it could.
+bool LimitsOverdue(const Segment& segment);
+
+// Values of some tunables, as EncodeTunable has them.
+struct TunableWord {
+  TunableId id;
+  uint64_t word;
+};
+// Puts them in force, all or, should this thread die, none or all: a new
+// generation of the pool. Limits are not computed yet.
+void ChangeTunablesLocked(Segment& segment, std::span<const TunableWord> words,
+                          uint32_t origin)
+    REQUIRES(segment.header().tuning_lock);
+
+// How many CPUs of each node are online, from the CPUs that are.
+void CountOnlineCpusLocked(Segment& segment)
     REQUIRES(segment.header().tuning_lock);
 
 }  // namespace memtuned

@@ -35,14 +35,30 @@ const char* TriggerName(RecalculateTrigger trigger) {
 
 const char* FailureReasonName(FailureReason reason) {
   constexpr const char* kNames[] = {"no_memory", "not_attached",
-                                    "invalid_order"};
+                                    "invalid_order", "busy"};
   return kNames[static_cast<size_t>(reason)];
 }
 
 const char* FreeResultName(FreeResult result) {
-  constexpr const char* kNames[] = {"freed",   "not_allocated", "wrong_order",
-                                    "foreign", "out_of_range",  "not_attached"};
-  return kNames[static_cast<size_t>(result)];
+  switch (result) {
+    case FreeResult::kFreed:
+      return "freed";
+    case FreeResult::kNotAllocated:
+      return "not_allocated";
+    case FreeResult::kWrongOrder:
+      return "wrong_order";
+    case FreeResult::kForeign:
+      return "foreign";
+    case FreeResult::kOutOfRange:
+      return "out_of_range";
+    case FreeResult::kNotAttached:
+      return "not_attached";
+    case FreeResult::kBusy:
+      return "busy";
+    case FreeResult::kCount:
+      break;
+  }
+  return nullptr;
 }
 
 Segment::~Segment() {
@@ -103,10 +119,12 @@ Mapping MakeMapping(SegmentHeader* h, const SegmentLayout& l) {
   m.zones = At<ZoneShared>(h, l.zones);
   m.pagesets = At<PagesetShared>(h, l.pagesets);
   m.chunks = At<Chunk>(h, l.chunks);
-  m.empty_chunks = &h->empty_chunks;
-  m.fresh_chunks = &h->fresh_chunks;
+  m.empty_chunks = h->empty_chunks.data();
   m.processes = At<ProcessSlot>(h, l.processes);
   m.threads = At<ThreadSlot>(h, l.threads);
+  m.lives = At<LifePage>(h, l.lives);
+  m.lock_takeovers = h->lock_takeovers.data();
+  m.daemon = &h->daemon;
   m.process_sections = At<Shared64>(h, l.process_sections);
   m.sections = At<Section>(h, l.sections);
   m.free_areas = At<SectionFreeAreas>(h, l.free_areas);
@@ -135,11 +153,8 @@ Mapping MakeMapping(SegmentHeader* h, const SegmentLayout& l) {
 
 }  // namespace
 
-absl::StatusOr<std::unique_ptr<Segment>> Segment::Attach(
-    int metadata_fd, std::vector<int> frame_fds) {
-  std::unique_ptr<Segment> segment(new Segment);
-  segment->metadata_fd_ = metadata_fd;
-  segment->frame_fds_ = std::move(frame_fds);
+absl::Status Segment::MapMetadata(int metadata_fd) {
+  metadata_fd_ = metadata_fd;
   struct stat file;
   if (fstat(metadata_fd, &file) != 0) return Failed("stat", errno);
   const auto bytes = static_cast<uint64_t>(file.st_size);
@@ -147,24 +162,70 @@ absl::StatusOr<std::unique_ptr<Segment>> Segment::Attach(
     return absl::DataLossError(
         absl::StrCat("segment: ", bytes, " bytes are too few for a header"));
   }
-  if (absl::Status s = segment->Map(metadata_fd, bytes); !s.ok()) return s;
-  if (absl::Status s = segment->Validate(bytes); !s.ok()) {
-    munmap(segment->header_, bytes);
-    segment->header_ = nullptr;
+  if (absl::Status s = Map(metadata_fd, bytes); !s.ok()) return s;
+  if (absl::Status s = Validate(bytes); !s.ok()) {
+    munmap(header_, bytes);
+    header_ = nullptr;
     return s;
   }
-  SegmentHeader* h = segment->header_;
-  const SegmentLayout layout = ComputeLayout(*h);
-  segment->mapping_ = MakeMapping(h, layout);
-  segment->nodes_ = At<NodeShared>(h, layout.nodes);
-  segment->distances_ = At<uint32_t>(h, layout.distances);
-  segment->zones_.reserve(h->nr_zones);
-  for (uint32_t i = 0; i < h->nr_zones; ++i) {
-    segment->zones_.emplace_back(segment->mapping_, segment->mapping_.zones[i]);
+  const SegmentLayout layout = ComputeLayout(*header_);
+  mapping_ = MakeMapping(header_, layout);
+  nodes_ = At<NodeShared>(header_, layout.nodes);
+  distances_ = At<uint32_t>(header_, layout.distances);
+  return absl::OkStatus();
+}
+
+absl::Status Segment::LoadZones() {
+  uint32_t section = 0;
+  uint64_t map_word = 0;
+  for (uint32_t i = 0; i < mapping_.nr_zones; ++i) {
+    const ZoneInfo zone = mapping_.zones[i].Info();
+    const uint64_t most = uint64_t{zone.nr_sections} << kSectionShift;
+    const uint32_t words = SectionMap::Words(zone.nr_sections);
+    if (zone.number != i || zone.first_section != section ||
+        zone.nr_sections == 0 ||
+        zone.nr_sections > mapping_.nr_sections - section ||
+        zone.present_pages > most ||
+        zone.present_pages + kPagesPerSection <= most ||
+        (uint64_t{section} << kSectionShift) + zone.present_pages >
+            mapping_.nr_pages ||
+        zone.node_index >= mapping_.nr_nodes ||
+        zone.kind > ZoneKind::kMovable || zone.map_words != words ||
+        zone.map_start != map_word) {
+      return absl::DataLossError(
+          absl::StrCat("segment: zone ", i, " has impossible sizes"));
+    }
+    section += zone.nr_sections;
+    map_word += uint64_t{SectionMap::WordsWithTops(words)} * kMapsPerZone;
+    zone_info_.push_back(zone);
+    zone_of_section_.insert(zone_of_section_.end(), zone.nr_sections,
+                            static_cast<uint16_t>(i));
   }
-  if (!segment->frame_fds_.empty()) {
-    if (absl::Status s = segment->MapFrames(); !s.ok()) return s;
+  if (section != mapping_.nr_sections ||
+      map_word != header_->section_map_words) {
+    return absl::DataLossError(absl::StrCat("segment: its zones have ", section,
+                                            " sections, its ", "header says ",
+                                            mapping_.nr_sections));
   }
+  mapping_.zone_info = zone_info_.data();
+  mapping_.zone_of_section = zone_of_section_.data();
+  zones_.reserve(mapping_.nr_zones);
+  for (uint32_t i = 0; i < mapping_.nr_zones; ++i) {
+    zones_.emplace_back(mapping_, mapping_.zones[i]);
+  }
+  return absl::OkStatus();
+}
+
+absl::StatusOr<std::unique_ptr<Segment>> Segment::Attach(
+    int metadata_fd, std::vector<int> frame_fds) {
+  std::unique_ptr<Segment> segment(new Segment);
+  segment->frame_fds_ = std::move(frame_fds);
+  absl::Status status = segment->MapMetadata(metadata_fd);
+  if (status.ok()) status = segment->LoadZones();
+  if (status.ok() && !segment->frame_fds_.empty()) {
+    status = segment->MapFrames();
+  }
+  if (!status.ok()) return status;
   return segment;
 }
 
@@ -186,12 +247,9 @@ absl::Status Segment::MapFrames() {
       (address + kFramesAlignment - 1) & ~(kFramesAlignment - 1);
   frames_ = reinterpret_cast<char*>(aligned);
   for (uint32_t i = 0; i < mapping_.nr_zones; ++i) {
-    const ZoneShared& zone = mapping_.zones[i];
+    const ZoneInfo& zone = zone_info_[i];
     const uint64_t start = uint64_t{zone.first_section} << kSectionShift;
     const uint64_t bytes = zone.present_pages << kPageShift;
-    if (start + zone.present_pages > mapping_.nr_pages) {
-      return absl::DataLossError("segment: a zone lies outside the pool");
-    }
     char* where = frames_ + (start << kPageShift);
     if (mmap(where, bytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_FIXED,
              frame_fds_[i], 0) == MAP_FAILED) {
@@ -204,14 +262,12 @@ absl::Status Segment::MapFrames() {
 }
 
 absl::Status Segment::ReserveFrames(uint32_t section) {
-  const uint32_t number = LoadRelaxed(mapping_.sections[section].zone);
-  if (frame_fds_.empty() || number >= frame_fds_.size()) {
-    return absl::OkStatus();
-  }
-  const ZoneShared& zone = mapping_.zones[number];
+  const uint32_t number = mapping_.ZoneOfSection(section);
+  if (frame_fds_.empty()) return absl::OkStatus();
+  const ZoneInfo& zone = zone_info_[number];
   const uint64_t offset = uint64_t{section - zone.first_section}
                           << (kSectionShift + kPageShift);
-  const uint64_t bytes = uint64_t{LoadRelaxed(mapping_.sections[section].pages)}
+  const uint64_t bytes = uint64_t{mapping_.PagesOfSection(section)}
                          << kPageShift;
   if (fallocate(frame_fds_[number], 0, static_cast<off_t>(offset),
                 static_cast<off_t>(bytes)) != 0) {
@@ -239,10 +295,10 @@ int64_t Segment::IntegerTunable(TunableId id) const {
 
 absl::StatusOr<bool> Segment::InitialiseNextSection(uint32_t zone_number,
                                                     ThreadOwner owner) {
-  const ZoneShared& z = zones_[zone_number].shared();
+  const ZoneInfo& z = zone_info_[zone_number];
   // Sections come in order but for those whose frames could not be had.
-  const auto start =
-      static_cast<uint32_t>(LoadRelaxed(z.managed_pages) >> kSectionShift);
+  const auto start = static_cast<uint32_t>(
+      LoadRelaxed(zones_[zone_number].shared().managed_pages) >> kSectionShift);
   for (SectionState wanted :
        {SectionState::kOffline, SectionState::kPopulating}) {
     for (uint32_t i = 0; i < z.nr_sections; ++i) {
@@ -271,19 +327,42 @@ absl::Status Segment::InitialiseSection(uint32_t number, ThreadOwner owner) {
       return s;
     }
   }
-  Zone& zone = zones_[LoadRelaxed(section.zone)];
-  zone.Lock(owner);
+  Zone& zone = zones_[mapping_.ZoneOfSection(number)];
+  ThreadContext thread;
+  thread.owner = owner;
+  thread.patience.Renew();
+  if (!zone.Lock(thread)) {
+    return absl::UnavailableError(
+        "segment: the zone's lock is held by a process that does not run");
+  }
   // Of several threads that reserved it, one hands it over.
   const bool first = LoadRelaxed(section.state) == populating;
   if (first) zone.OnlineSectionLocked(number);
   zone.Unlock(0);
   if (!first) return absl::OkStatus();
-  const uint64_t done = header_->sections_initialised.fetch_add(1) + 1;
+  // Should the lock not be had, whoever looks after the pool does it later.
   Recalculate(*this,
-              done == mapping_.nr_sections ? RecalculateTrigger::kInitialised
-                                           : RecalculateTrigger::kSection,
+              Initialised() ? RecalculateTrigger::kInitialised
+                            : RecalculateTrigger::kSection,
               owner);
   return absl::OkStatus();
+}
+
+uint64_t Segment::ManagedPages() const {
+  uint64_t pages = 0;
+  for (const Zone& zone : zones_) {
+    pages += LoadRelaxed(zone.shared().managed_pages);
+  }
+  return pages;
+}
+
+uint32_t Segment::SectionsInitialised() const {
+  uint64_t sections = 0;
+  for (const Zone& zone : zones_) {
+    const uint64_t managed = LoadRelaxed(zone.shared().managed_pages);
+    sections += (managed + kPagesPerSection - 1) >> kSectionShift;
+  }
+  return static_cast<uint32_t>(sections);
 }
 
 }  // namespace memtuned

@@ -5,8 +5,8 @@
 //
 // Metadata, in this order, each part aligned to 4 KiB:
 //   header | nodes | distances | zonelists | zones | cpu table | online CPUs |
-//   processes | process sections | threads | sections | section maps |
-//   pagesets | chunks | free areas | memmap
+//   processes | process sections | threads | lives | sections |
+//   section maps | pagesets | chunks | free areas | memmap
 // The large parts at the end are sparse: only what is used costs memory.
 #ifndef MEMTUNED_CORE_SEGMENT_H_
 #define MEMTUNED_CORE_SEGMENT_H_
@@ -28,7 +28,7 @@ namespace memtuned {
 
 inline constexpr uint64_t kSegmentMagic = 0x31646e7574656d6dull;  // "mmetund1"
 // Changes with any struct in the segment, or any rule of who writes it.
-inline constexpr uint32_t kLayoutVersion = 1;
+inline constexpr uint32_t kLayoutVersion = 2;
 
 enum class PopulateMode : uint32_t {
   kReserve = 0,  // frames are allocated before a section is handed out
@@ -54,6 +54,7 @@ enum class FailureReason : uint32_t {
   kNoMemory = 0,  // every allowed zone is at its min watermark
   kNotAttached,   // a forked child that has not attached itself
   kInvalidOrder,
+  kBusy,  // a lock's holder lives and does not let go: it is stopped
   kCount,
 };
 inline constexpr int kNumFailureReasons =
@@ -67,9 +68,13 @@ enum class FreeResult : uint32_t {
   kForeign,      // another process's block, not offered to this one
   kOutOfRange,   // not a page of this pool, or not aligned to the order
   kNotAttached,  // a forked child gave back its parent's block: a no-op
+  // Another process holds a lock and is stopped: the block is still the
+  // caller's. The number follows the client interface's others.
+  kBusy = 14,
   kCount,
 };
 inline constexpr int kNumFreeResults = static_cast<int>(FreeResult::kCount);
+// nullptr: no result has this number.
 const char* FreeResultName(FreeResult result);
 
 struct NodeShared {
@@ -78,6 +83,16 @@ struct NodeShared {
   uint32_t zone;  // kNil: no memory
   Shared32 online_cpus;
   uint32_t reserved[3];
+};
+
+// A change of tunables that is under way: `ids` is stored last, and cleared
+// when all its values are in force. Whoever takes the tuning lock over from a
+// dead holder ends it, so that a change is made wholly or not at all.
+struct TuningChange {
+  Shared32 ids;  // bit of each TunableId, 0: none
+  Shared32 origin;
+  Shared64 generation;
+  std::array<Shared64, 32> values;
 };
 
 // First bytes of the metadata. Sizes and offsets are constant after creation
@@ -101,18 +116,20 @@ struct SegmentHeader {
   alignas(64) ShmLock<LockRank::kTuning> tuning_lock;
   Shared32 degraded;
   Shared64 generation;  // completed changes
-  Shared64 sections_initialised;
+  // Managed pages of all zones when limits were last computed.
+  Shared64 limits_managed_pages;
   // See EncodeTunable. Written under the tuning lock, read by anybody.
   std::array<Shared64, 32> tunables;
   std::array<Shared64, 32> tunable_generations;
   std::array<Shared32, 32> tunable_origins;
+  TuningChange change;
+  DaemonIdentity daemon;
 
-  alignas(64) ChunkStack empty_chunks;
-  Shared32 fresh_chunks;
+  alignas(64) std::array<ChunkStack, kNumEmptyStacks> empty_chunks;
   std::array<Shared64, 16> recalculations;  // by RecalculateTrigger
   std::array<Shared64, 16> failures;        // by FailureReason
   std::array<Shared64, 16> refused_frees;   // by FreeResult
-  std::array<Shared64, 4> lock_takeovers;
+  std::array<Shared64, 8> lock_takeovers;   // by LockKind
   Shared64 mems_allowed_retries;
 };
 static_assert(kNumTunables <= 32);
@@ -145,9 +162,6 @@ std::array<TunableValue, kNumTunables> DefaultTunables();
 // index; auto is INT64_MIN.
 uint64_t EncodeTunable(const TunableDef& def, const TunableValue& value);
 TunableValue DecodeTunable(const TunableDef& def, uint64_t word);
-
-// Lock owner of whoever creates a segment, before slots are handed out.
-inline constexpr ThreadOwner kCreatorOwner = ~0u;
 
 // Hash of every shared struct's size and the offsets of its fields.
 uint64_t AbiHash();
@@ -198,11 +212,14 @@ class Segment {
   // last: then this thread does the same work, as they may be slow or dead.
   // Takes: the zone lock briefly, then the tuning lock; never both.
   // Returns: false when the zone has no section left to initialise.
-  // Errors: kResourceExhausted when the host has no memory for the frames.
+  // Errors: kResourceExhausted when the host has no memory for the frames,
+  // kUnavailable when the holder of the zone lock is stopped.
   absl::StatusOr<bool> InitialiseNextSection(uint32_t zone, ThreadOwner owner);
   bool Initialised() const {
-    return LoadRelaxed(header_->sections_initialised) >= mapping_.nr_sections;
+    return SectionsInitialised() >= mapping_.nr_sections;
   }
+  uint32_t SectionsInitialised() const;
+  uint64_t ManagedPages() const;
 
  private:
   Segment() = default;
@@ -214,11 +231,16 @@ class Segment {
   // REQUIRES: the section is offline no more; others may be at it as well.
   absl::Status InitialiseSection(uint32_t section, ThreadOwner owner);
   absl::Status Validate(uint64_t file_bytes);
+  absl::Status MapMetadata(int metadata_fd);
+  // Copies what is constant about zones, and checks it.
+  absl::Status LoadZones();
 
   SegmentHeader* header_ = nullptr;
   NodeShared* nodes_ = nullptr;
   const uint32_t* distances_ = nullptr;
   Mapping mapping_;
+  std::vector<ZoneInfo> zone_info_;
+  std::vector<uint16_t> zone_of_section_;
   std::vector<Zone> zones_;
   int metadata_fd_ = -1;
   std::vector<int> frame_fds_;

@@ -160,7 +160,17 @@ void FillHeader(const SegmentConfig& config, SegmentHeader* h) {
   const size_t length = std::min(config.name.size(), h->name.size() - 1);
   std::copy_n(config.name.begin(), length, h->name.begin());
   if (getrandom(h->id.data(), h->id.size(), 0) < 0) h->id.fill(0);
-  Store(h->fresh_chunks, 1u);  // chunk 0 is nobody's
+  // Chunk 0 is nobody's.
+  uint32_t first = 1;
+  for (size_t i = 0; i < h->empty_chunks.size(); ++i) {
+    ChunkStack& stack = h->empty_chunks[i];
+    const auto end = static_cast<uint32_t>(uint64_t{h->nr_chunks} * (i + 1) /
+                                           h->empty_chunks.size());
+    Store(stack.fresh_begin, first);
+    Store(stack.fresh, first);
+    Store(stack.fresh_end, std::max(first, end));
+    first = std::max(first, end);
+  }
   for (int i = 0; i < kNumTunables; ++i) {
     const auto t = static_cast<size_t>(i);
     Store(h->tunables[t], EncodeTunable(TunableTable()[t], config.tunables[t]));
@@ -237,7 +247,7 @@ void FillZones(const SegmentConfig& config, Segment& segment) {
     z.map_words = SectionMap::Words(node.nr_sections);
     z.map_start = map_word;
     map_word += uint64_t{SectionMap::WordsWithTops(z.map_words)} * kMapsPerZone;
-    Store(z.intent.area, kNil);
+    Store(z.intent.what, kNil);
     for (uint32_t i = 0; i < node.nr_sections; ++i) {
       Section& entry = m.sections[section + i];
       Store(entry.zone, z.number);
@@ -342,14 +352,12 @@ absl::StatusOr<std::unique_ptr<Segment>> Segment::Create(
 
 absl::StatusOr<std::unique_ptr<Segment>> Segment::AttachNew(
     int metadata_fd, std::vector<int> frame_fds, const SegmentConfig& config) {
-  auto attached = Attach(metadata_fd, {});
-  if (!attached.ok()) {
-    for (int fd : frame_fds) close(fd);
-    return attached.status();
-  }
-  Segment& segment = **attached;
+  std::unique_ptr<Segment> attached(new Segment);
+  Segment& segment = *attached;
   segment.frame_fds_ = std::move(frame_fds);
+  if (absl::Status s = segment.MapMetadata(metadata_fd); !s.ok()) return s;
   FillZones(config, segment);
+  if (absl::Status s = segment.LoadZones(); !s.ok()) return s;
   FillZonelists(config, segment,
                 const_cast<uint16_t*>(segment.mapping_.zonelists),
                 const_cast<uint32_t*>(segment.distances_));

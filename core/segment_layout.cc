@@ -61,6 +61,7 @@ SegmentLayout ComputeLayout(const SegmentHeader& h) {
   const uint64_t section_words = (h.nr_sections + 63) / 64;
   l.process_sections = at.Next(h.nr_processes * section_words * 8);
   l.threads = at.Next(h.nr_threads * sizeof(ThreadSlot));
+  l.lives = at.Next(h.nr_threads * sizeof(LifePage));
   l.sections = at.Next(h.nr_sections * sizeof(Section));
   l.section_maps = at.Next(h.section_map_words * 8);
   l.pagesets =
@@ -81,8 +82,8 @@ absl::Status CheckSizes(const SegmentHeader& h) {
   status.Update(InRange("nr_pages", h.nr_pages, 1,
                         uint64_t{h.nr_sections} << kSectionShift));
   status.Update(InRange("nr_chunks", h.nr_chunks, 1, kMaxChunks));
-  status.Update(InRange("nr_processes", h.nr_processes, 1, kMaxProcesses));
-  status.Update(InRange("nr_threads", h.nr_threads, 1, kMaxThreads));
+  status.Update(InRange("nr_processes", h.nr_processes, 1, kMaxProcesses - 1));
+  status.Update(InRange("nr_threads", h.nr_threads, 1, kMaxThreads - 1));
   status.Update(
       InRange("section_map_words", h.section_map_words, 1, uint64_t{1} << 32));
   return status;
@@ -92,12 +93,15 @@ uint64_t AbiHash() {
   Hash hash;
   hash.Add(sizeof(SegmentHeader))
       .Add(offsetof(SegmentHeader, tuning_lock))
+      .Add(offsetof(SegmentHeader, change))
       .Add(offsetof(SegmentHeader, empty_chunks))
       .Add(offsetof(SegmentHeader, mems_allowed_retries))
       .Add(sizeof(NodeShared));
   hash.Add(sizeof(ZoneShared))
       .Add(offsetof(ZoneShared, control))
       .Add(offsetof(ZoneShared, lock))
+      .Add(sizeof(ZoneIntent))
+      .Add(sizeof(ChunkStack))
       .Add(offsetof(ZoneShared, free_blocks))
       .Add(offsetof(ZoneShared, depot))
       .Add(offsetof(ZoneShared, used_cpus));

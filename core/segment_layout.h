@@ -12,7 +12,7 @@ namespace memtuned {
 
 struct SegmentLayout {
   uint64_t nodes, distances, zonelists, zones, cpu_table, online_cpus;
-  uint64_t processes, process_sections, threads, sections, section_maps;
+  uint64_t processes, process_sections, threads, lives, sections, section_maps;
   uint64_t pagesets, chunks, free_areas, memmap, total_bytes;
 };
 

@@ -5,6 +5,8 @@
 #include <unistd.h>
 
 #include "absl/strings/str_cat.h"
+#include "core/base/thread_state.h"
+#include "core/mm/owners.h"
 
 namespace memtuned {
 namespace {
@@ -21,6 +23,13 @@ uint32_t NextOwner(Shared32& generation, uint32_t slot) {
 constexpr auto kFree = static_cast<uint32_t>(SlotState::kFree);
 
 }  // namespace
+
+void BecomeDaemon(Segment& segment) {
+  DaemonIdentity& daemon = segment.header().daemon;
+  const auto pid = static_cast<uint32_t>(getpid());
+  Store(daemon.pid, pid);
+  Store(daemon.start_time_ticks, StartTimeOf(pid));
+}
 
 absl::StatusOr<ProcessOwner> TakeProcessSlot(Segment& segment,
                                              const ProcessIdentity& identity) {
@@ -73,6 +82,23 @@ void ReleaseProcessSlot(Segment& segment, ProcessOwner owner) {
   Store(slot->state, kFree);
 }
 
+bool ProcessLeft(const Segment& segment, ProcessOwner process) {
+  const Mapping& m = segment.mapping();
+  const ProcessSlot* slot = FindProcessSlot(segment, process);
+  if (slot == nullptr ||
+      LoadRelaxed(slot->state) == static_cast<uint32_t>(SlotState::kDetached)) {
+    return true;
+  }
+  bool any = false;
+  for (uint32_t i = 0; i < m.nr_threads; ++i) {
+    const ThreadSlot& thread = m.threads[i];
+    if (LoadRelaxed(thread.process) != process) continue;
+    if (!OwnerDied(m, LoadRelaxed(thread.owner))) return false;
+    any = true;
+  }
+  return any;
+}
+
 bool TakeThreadSlot(const Segment& segment, ProcessOwner process,
                     ThreadContext* context) {
   const Mapping& m = segment.mapping();
@@ -80,11 +106,17 @@ bool TakeThreadSlot(const Segment& segment, ProcessOwner process,
   for (uint32_t i = 0; i < m.nr_threads; ++i) {
     const uint32_t number = (tid + i) % m.nr_threads;
     ThreadSlot& slot = m.threads[number];
-    if (LoadRelaxed(slot.owner) != 0) continue;
+    if (LoadRelaxed(slot.process) != 0) continue;
     uint32_t expected = 0;
-    // Claimed with a placeholder that is no owner of anything.
-    if (!Exchange(slot.owner, expected, kCreatorOwner)) continue;
-    Store(slot.process, process);
+    // From here on it goes with the process.
+    if (!Exchange(slot.process, expected, process)) continue;
+    LifePage& page = m.lives[number];
+    const auto offset =
+        static_cast<uint64_t>(reinterpret_cast<const char*>(&page) - m.base);
+    if (!context->life.Begin(segment.metadata_fd(), offset, page)) {
+      Store(slot.process, 0u);
+      break;
+    }
     Store(slot.tid, tid);
     Store(slot.pending, uint64_t{0});
     Store(slot.taken_pages, uint64_t{0});
@@ -92,24 +124,23 @@ bool TakeThreadSlot(const Segment& segment, ProcessOwner process,
     const uint32_t owner = NextOwner<kThreadSlotBits>(slot.generation, number);
     Store(slot.owner, owner);
     context->owner = owner;
+    context->process = process;
     context->slot = &slot;
     return true;
   }
-  context->owner = kCreatorOwner;
+  context->owner = SlotlessOwner(process);
+  context->process = process;
   context->slot = nullptr;
   return false;
 }
 
 namespace {
 
-void Retire(const Segment& segment, ThreadSlot& slot) {
+void AddToProcess(const Segment& segment, const ThreadSlot& slot) {
   ProcessSlot* process = FindProcessSlot(segment, LoadRelaxed(slot.process));
-  if (process != nullptr) {
-    AtomicBump(process->retired_taken_pages, LoadRelaxed(slot.taken_pages));
-    AtomicBump(process->retired_given_pages, LoadRelaxed(slot.given_pages));
-  }
-  Store(slot.process, 0u);
-  Store(slot.owner, 0u);
+  if (process == nullptr) return;
+  AtomicBump(process->retired_taken_pages, LoadRelaxed(slot.taken_pages));
+  AtomicBump(process->retired_given_pages, LoadRelaxed(slot.given_pages));
 }
 
 }  // namespace
@@ -117,7 +148,10 @@ void Retire(const Segment& segment, ThreadSlot& slot) {
 void ReleaseThreadSlot(const Segment& segment, ThreadContext& context) {
   if (context.slot != nullptr &&
       LoadRelaxed(context.slot->owner) == context.owner) {
-    Retire(segment, *context.slot);
+    AddToProcess(segment, *context.slot);
+    Store(context.slot->owner, 0u);
+    context.life.End();
+    Store(context.slot->process, 0u);
   }
   context = ThreadContext{};
 }
@@ -125,10 +159,26 @@ void ReleaseThreadSlot(const Segment& segment, ThreadContext& context) {
 void ReleaseThreadSlotsOf(const Segment& segment, ProcessOwner process) {
   const Mapping& m = segment.mapping();
   for (uint32_t i = 0; i < m.nr_threads; ++i) {
-    if (LoadRelaxed(m.threads[i].process) == process) {
-      Retire(segment, m.threads[i]);
+    ThreadSlot& slot = m.threads[i];
+    if (LoadRelaxed(slot.process) == process) {
+      ReleaseDeadThreadSlot(segment, slot);
     }
   }
+}
+
+void ReleaseDeadThreadSlot(const Segment& segment, ThreadSlot& slot) {
+  const Mapping& m = segment.mapping();
+  AddToProcess(segment, slot);
+  Store(slot.pending, uint64_t{0});
+  Store(slot.owner, 0u);
+  Store(m.lives[&slot - m.threads].word, 0u);
+  Store(slot.process, 0u);
+}
+
+void LeavePool(const Segment& segment, ProcessOwner process) {
+  ProcessSlot* slot = FindProcessSlot(segment, process);
+  if (slot == nullptr) return;
+  Store(slot->state, static_cast<uint32_t>(SlotState::kDetached));
 }
 
 uint64_t HeldPages(const Segment& segment, ProcessOwner process) {

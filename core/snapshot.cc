@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <bit>
 
+#include "core/mm/owners.h"
 #include "core/recalculate.h"
 #include "core/slot_table.h"
 
@@ -117,7 +118,7 @@ void ReadPagesets(const Mapping& m, const Zone& zone,
     one.cpu = static_cast<int>(cpu);
     one.high_clamped = limits.high_min;
     if (used) {
-      const PagesetShared& p = *m.PagesetOf(z.number, cpu);
+      const PagesetShared& p = *m.PagesetOf(zone.info().number, cpu);
       AddCounters(p, out, node);
       if (full) {
         one = ReadPageset(m, p, one.cpu, limits);
@@ -173,12 +174,12 @@ ZoneSnapshot ReadZone(const Mapping& m, const Zone& zone,
                       NodeSnapshot* node) {
   const ZoneShared& z = zone.shared();
   ZoneSnapshot out;
-  out.node = static_cast<int>(z.node);
-  out.zone = ZoneKindName(z.kind);
-  out.present_pages = z.present_pages;
+  out.node = static_cast<int>(zone.node());
+  out.zone = ZoneKindName(zone.info().kind);
+  out.present_pages = zone.info().present_pages;
   out.managed_pages = LoadRelaxed(z.managed_pages);
   out.free_pages = zone.FreePages();
-  out.depot_pages = LoadRelaxed(z.depot_pages);
+  out.depot_pages = z.DepotPages();
   const Watermarks marks = zone.WatermarksNow();
   out.watermark_boost_pages = LoadRelaxed(z.watermark_boost);
   out.watermark_min_pages = marks.min + out.watermark_boost_pages;
@@ -289,12 +290,14 @@ Snapshot ReadSnapshot(Segment& segment, bool full) {
         LoadRelaxed(h.failures[static_cast<size_t>(i)]);
   }
   for (int i = 1; i < kNumFreeResults; ++i) {
-    out.refused_frees[FreeResultName(static_cast<FreeResult>(i))] =
+    const char* name = FreeResultName(static_cast<FreeResult>(i));
+    if (name == nullptr) continue;
+    out.refused_frees[name] =
         LoadRelaxed(h.refused_frees[static_cast<size_t>(i)]);
   }
-  constexpr const char* kLocks[] = {"zone", "lru", "pageset", "tuning"};
-  for (size_t i = 0; i < 4; ++i) {
-    out.lock_takeovers[kLocks[i]] = LoadRelaxed(h.lock_takeovers[i]);
+  for (int i = 0; i < kNumLockKinds; ++i) {
+    out.lock_takeovers[LockKindName(static_cast<LockKind>(i))] =
+        LoadRelaxed(h.lock_takeovers[static_cast<size_t>(i)]);
   }
   out.mems_allowed_retries = LoadRelaxed(h.mems_allowed_retries);
   return out;

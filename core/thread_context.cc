@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "core/base/mutex.h"
+#include "core/mm/owners.h"
 #include "core/slot_table.h"
 
 namespace memtuned {
@@ -75,9 +76,9 @@ struct ThreadContexts {
     MutexLock lock(living.mutex);
     for (Entry& entry : entries) {
       auto it = living.by_id.find(entry.registry);
-      if (it != living.by_id.end()) {
-        ReleaseThreadSlot(it->second->segment_, *entry.context);
-      }
+      if (it == living.by_id.end()) continue;
+      std::erase(it->second->contexts_, entry.context.get());
+      ReleaseThreadSlot(it->second->segment_, *entry.context);
     }
     entries.clear();
   }
@@ -86,7 +87,7 @@ struct ThreadContexts {
 ThreadRegistry::ThreadRegistry(Segment& segment, ProcessOwner process)
     : id_(0), segment_(segment), process_(process) {
   spare_.process = process_;
-  spare_.owner = kCreatorOwner;
+  spare_.owner = SlotlessOwner(process_);
   id_.store(LivingRegistries::Get().Add(this), std::memory_order_relaxed);
 }
 
@@ -95,6 +96,9 @@ ThreadRegistry::~ThreadRegistry() {
   {
     MutexLock lock(living.mutex);
     living.by_id.erase(id_.load(std::memory_order_relaxed));
+    if (owned()) {
+      for (ThreadContext* context : contexts_) context->life.Disconnect();
+    }
   }
   if (LastUsedHere().registry == id_.load(std::memory_order_relaxed)) {
     LastUsedHere() = LastUsed{};
@@ -103,8 +107,10 @@ ThreadRegistry::~ThreadRegistry() {
 }
 
 void ThreadRegistry::Fill(ThreadContext& context) {
-  context.process = process_;
   TakeThreadSlot(segment_, process_, &context);
+  LivingRegistries& living = LivingRegistries::Get();
+  MutexLock lock(living.mutex);
+  contexts_.push_back(&context);
 }
 
 ThreadContext& ThreadRegistry::Current() {

@@ -7,6 +7,7 @@
 
 #include <atomic>
 #include <cstdint>
+#include <vector>
 
 #include "core/base/check.h"
 #include "core/segment.h"
@@ -84,6 +85,9 @@ class ThreadRegistry {
 
   std::atomic<uint64_t> id_;
   std::atomic<bool> owned_{true};
+  // Of threads that may still run when the pool is left: under the mutex of
+  // LivingRegistries.
+  std::vector<ThreadContext*> contexts_;
   // Serves threads whose own context is already destroyed: no slot.
   ThreadContext spare_;
   Segment& segment_;

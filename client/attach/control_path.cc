@@ -84,6 +84,8 @@ const char* memtuned_strerror(int status) noexcept {
       return "bad reply";
     case MEMTUNED_NO_RESOURCES:
       return "out of descriptors or memory";
+    case MEMTUNED_BUSY:
+      return "held up by a stopped process";
   }
   return "unknown status";
 }

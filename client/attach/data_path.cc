@@ -58,7 +58,7 @@ static_assert(Same(FreeResult::kWrongOrder, MEMTUNED_WRONG_ORDER));
 static_assert(Same(FreeResult::kForeign, MEMTUNED_FOREIGN));
 static_assert(Same(FreeResult::kOutOfRange, MEMTUNED_OUT_OF_RANGE));
 static_assert(Same(FreeResult::kNotAttached, MEMTUNED_NOT_ATTACHED));
-static_assert(memtuned::kNumFreeResults == 6);
+static_assert(Same(FreeResult::kBusy, MEMTUNED_BUSY));
 
 inline memtuned_status StatusOf(FreeResult result) {
   return static_cast<memtuned_status>(result);

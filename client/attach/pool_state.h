@@ -13,6 +13,7 @@
 #include "client/attach/file_descriptor.h"
 #include "core/allocator.h"
 #include "core/segment.h"
+#include "core/slot_table.h"
 
 // Thread safety: any thread, see memtuned/memtuned.h.
 struct memtuned_pool {
@@ -24,6 +25,7 @@ struct memtuned_pool {
         frames_bytes(mapped->frames_bytes()),
         name(NameOf(*mapped)),
         segment(std::move(mapped)),
+        departure{this, owner},
         allocator(*segment, owner) {}
 
   // Open while attached; -1 in a forked child. First here, so that it closes
@@ -33,6 +35,18 @@ struct memtuned_pool {
   const uint64_t frames_bytes;
   const std::string name;
   const std::unique_ptr<memtuned::Segment> segment;
+  // Once no thread uses the pool any more the pool is told as well: the daemon
+  // may not be there to see the connection close.
+  struct Departure {
+    const memtuned_pool* pool;
+    memtuned::ProcessOwner owner;
+    ~Departure() {
+      if (pool->connection.get() >= 0) {
+        memtuned::LeavePool(*pool->segment, owner);
+      }
+    }
+  };
+  const Departure departure;
   memtuned::Allocator allocator;
 
  private:

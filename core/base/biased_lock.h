@@ -15,6 +15,9 @@
 // A pair of take and give has two locked instructions less; a visitor pays
 // with a system call.
 //
+// Nobody of that CPU can hold the lock while the visitor's word is taken, so a
+// visitor may also put right what a dead holder, or a dead visitor, left.
+//
 // A kTrylock segment, for machines that lack either, uses the holder's word
 // as a plain compare-and-swap lock. Floor 0.
 #ifndef MEMTUNED_CORE_BASE_BIASED_LOCK_H_
@@ -86,25 +89,45 @@ class CAPABILITY("biased_lock") BiasedLock {
   }
 
   // For those that may run on any CPU. Blocks: until holder and other visitors
-  // let go; on the CPU of the lock every TryLock misses meanwhile.
+  // let go or die, or `patience` is over; on the CPU of the lock every TryLock
+  // misses meanwhile.
+  // Returns: whether the lock is now held by `owner`. If wait->taken_over, what
+  // the lock protects must be put right first.
   // REQUIRES: kind is not kClosed.
   // Cost: kBiased: a system call, and an interrupt on each CPU that runs a
   // process of the pool.
-  void LockFromAnywhere(ThreadOwner owner, GuardKind kind)
-      ACQUIRE() NO_THREAD_SAFETY_ANALYSIS {
-    Shared32& mine = WordFromAnywhere(kind);
+  bool LockFromAnywhere(ThreadOwner owner, GuardKind kind,
+                        const DeathProbe& probe, Patience& patience,
+                        LockWait* wait)
+      TRY_ACQUIRE(true) NO_THREAD_SAFETY_ANALYSIS {
     env::LockEdge(this);
-    for (int round = 0; LoadRelaxed(mine) != 0 || !Swap(mine, owner); ++round) {
-      env::SpinPause(round);
-    }
-    if (kind == GuardKind::kBiased) {
+    const uint64_t start = env::NowNs();
+    Shared32& mine = WordFromAnywhere(kind);
+    const auto swap = [&] { return Swap(mine, owner); };
+    bool held = WaitFor(mine, swap, owner, probe, patience, start, wait);
+    if (held && kind == GuardKind::kBiased) {
       env::BarrierOnAllCpus();
       // Pairs with the release in Unlock.
-      for (int round = 0; Load(holder_) != 0; ++round) {
-        env::SpinPause(round);
-      }
+      const auto gone = [&] { return Load(holder_) == 0; };
+      held = WaitFor(holder_, gone, 0, probe, patience, start, wait);
+      // Pairs with the acquire in TryLock.
+      if (!held) mine.store(0, std::memory_order_release);
     }
+    wait->ns = env::NowNs() - start;
+    if (!held) {
+      patience.left_ns = 0;
+      return false;
+    }
+    patience.Spend(wait->ns);
     CheckRankAcquire(kRank);
+    return true;
+  }
+  // For those that nobody outlives: tests.
+  void LockFromAnywhere(ThreadOwner owner, GuardKind kind)
+      ACQUIRE() NO_THREAD_SAFETY_ANALYSIS {
+    Patience endless;
+    LockWait wait;
+    LockFromAnywhere(owner, kind, DeathProbe{}, endless, &wait);
   }
 
   void UnlockFromAnywhere(GuardKind kind) RELEASE() {
@@ -126,6 +149,27 @@ class CAPABILITY("biased_lock") BiasedLock {
     // Pairs with the release in Unlock and UnlockFromAnywhere.
     return word.compare_exchange_strong(
         expected, owner, std::memory_order_acquire, std::memory_order_relaxed);
+  }
+
+  // Waits until `got` says so, or `word` is a dead owner's, whose place
+  // `owner` takes.
+  template <typename Got>
+  static bool WaitFor(Shared32& word, const Got& got, ThreadOwner owner,
+                      const DeathProbe& probe, Patience& patience,
+                      uint64_t start, LockWait* wait) {
+    for (int round = 0;; ++round) {
+      ThreadOwner holder = LoadRelaxed(word);
+      if (holder == 0 && got()) return true;
+      if (holder != 0 && probe.Died(holder) &&
+          word.compare_exchange_strong(holder, owner)) {
+        wait->taken_over = true;
+        return true;
+      }
+      if (patience.Over(round, env::NowNs() - start, holder, probe)) {
+        return false;
+      }
+      env::SpinPause(round);
+    }
   }
 
   Shared32& WordFromAnywhere(GuardKind kind) {

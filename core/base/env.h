@@ -29,6 +29,8 @@
 //                              JoinBarriers passes a full barrier
 //   bool JoinBarriers()        false: StoreIfHere or barriers do not work here
 //   std::vector<int> OnlineCpus()  of this machine, ascending
+//   kPatienceNs                how long an operation waits for a lock's holder
+//                              that lives (Patience)
 //   uint64_t NowNs()           monotonic nanoseconds
 //   void SpinPause(int round)  called by a waiter, round 0, 1, 2, ...
 //   void LockEdge(const void*) before a lock in shared memory is tried and

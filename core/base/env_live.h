@@ -92,6 +92,10 @@ elsewhere:
 #endif
   return false;
 }
+// What an operation may wait for holders of locks that live: eight processes
+// on two CPUs that are preempted in turn take 12 ms.
+inline constexpr uint64_t kPatienceNs = 20'000'000;
+
 void BarrierOnAllCpus();
 bool JoinBarriers();
 std::vector<int> OnlineCpus();

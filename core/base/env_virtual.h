@@ -48,6 +48,7 @@ inline bool StoreIfHere(CpuGlance, uint32_t cpu, std::atomic<uint32_t>& word,
   word.store(value, std::memory_order_release);
   return true;
 }
+inline constexpr uint64_t kPatienceNs = ~uint64_t{0};  // nobody is stopped
 inline void BarrierOnAllCpus() {}
 inline bool JoinBarriers() { return true; }
 inline std::vector<int> OnlineCpus() { return {0}; }

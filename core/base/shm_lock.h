@@ -2,6 +2,10 @@
 // A lock in shared memory: one word that holds its owner. Ranked: take only a
 // lower rank than any you hold (debug builds abort otherwise).
 // Not fair: FIFO spin locks convoy when the next waiter is preempted.
+//
+// A holder may die, or be stopped. Whoever waits asks whether it lives, and
+// takes the lock over from a dead one, together with what that one left half
+// done. A stopped one is not waited for longer than the waiter has patience.
 // Floor 0.
 #ifndef MEMTUNED_CORE_BASE_SHM_LOCK_H_
 #define MEMTUNED_CORE_BASE_SHM_LOCK_H_
@@ -17,6 +21,7 @@ namespace memtuned {
 
 // Highest is taken first.
 enum class LockRank : uint8_t {
+  kStack = 5,
   kZone = 10,
   kLru = 20,
   kPageset = 30,
@@ -26,6 +31,55 @@ enum class LockRank : uint8_t {
 // Who takes a lock: a thread slot's generation and number, never 0. Comes
 // from memory any attached process can write: bounds-check before use.
 using ThreadOwner = uint32_t;
+
+// What becomes of the owner of a lock. Asked by those that wait.
+struct DeathProbe {
+  // It ended, and will never let go.
+  bool (*died)(const void* context, ThreadOwner owner) = nullptr;
+  // For all that is known it will let go as soon as it gets a CPU.
+  bool (*runs)(const void* context, ThreadOwner owner) = nullptr;
+  const void* context = nullptr;
+
+  bool Died(ThreadOwner owner) const {
+    return died != nullptr && died(context, owner);
+  }
+  bool Runs(ThreadOwner owner) const {
+    return runs != nullptr && runs(context, owner);
+  }
+};
+
+// How long an operation waits, all its locks together, for holders that live.
+// After that the holder is asked about: for one that is stopped nobody waits
+// any longer, for one that is preempted up to kMostNs.
+struct Patience {
+  static constexpr uint64_t kEndless = ~uint64_t{0};
+  static constexpr uint64_t kMostNs = 1'000'000'000;
+  uint64_t left_ns = kEndless;
+
+  void Renew() { left_ns = env::kPatienceNs; }
+  void Spend(uint64_t ns) {
+    if (left_ns != kEndless) left_ns -= ns < left_ns ? ns : left_ns;
+  }
+  // Rounds as well, each of which gives the CPU to the holder: time also
+  // passes for a waiter that is preempted itself.
+  bool Over(int round, uint64_t waited_ns, ThreadOwner holder,
+            const DeathProbe& probe) {
+    constexpr int kLeastRounds = 320;
+    constexpr uint64_t kAskAgainNs = 5'000'000;
+    if (round < kLeastRounds || waited_ns < left_ns) return false;
+    if (waited_ns >= kMostNs || holder == 0 || !probe.Runs(holder)) {
+      return true;
+    }
+    left_ns = waited_ns + kAskAgainNs;
+    return false;
+  }
+};
+
+// How a lock was got, or not.
+struct LockWait {
+  uint64_t ns = 0;          // 0: it was free at once
+  bool taken_over = false;  // from a dead holder, in the middle of a change
+};
 
 #ifndef NDEBUG
 // Aborts unless `rank` is below all ranks this thread (or fiber) holds.
@@ -65,11 +119,22 @@ class CAPABILITY("shm_lock") ShmLock {
     return true;
   }
 
-  // Blocks: until the holder lets go. Returns: nanoseconds waited, 0 when it
-  // was free at once.
-  uint64_t Lock(ThreadOwner owner) ACQUIRE() {
-    if (MEMTUNED_LIKELY(TryLock(owner))) return 0;
-    return LockSlow(owner);
+  // Blocks: until the holder lets go, dies, or `patience` is over.
+  // Returns: whether the lock is now held by `owner`. If wait->taken_over, what
+  // the lock protects must be put right first.
+  bool LockWithin(ThreadOwner owner, const DeathProbe& probe,
+                  Patience& patience, LockWait* wait) TRY_ACQUIRE(true) {
+    if (MEMTUNED_LIKELY(TryLock(owner))) return true;
+    return LockSlow(owner, probe, patience, wait);
+  }
+
+  // For those that nobody outlives: tests, and whoever creates a segment.
+  // Returns: nanoseconds waited, 0 when it was free at once.
+  uint64_t Lock(ThreadOwner owner) ACQUIRE() NO_THREAD_SAFETY_ANALYSIS {
+    Patience endless;
+    LockWait wait;
+    LockWithin(owner, DeathProbe{}, endless, &wait);
+    return wait.ns;
   }
 
   void Unlock() RELEASE() {
@@ -84,33 +149,59 @@ class CAPABILITY("shm_lock") ShmLock {
   }
 
  private:
-  __attribute__((noinline)) uint64_t LockSlow(ThreadOwner owner)
-      NO_THREAD_SAFETY_ANALYSIS {
+  __attribute__((noinline)) bool LockSlow(
+      ThreadOwner owner, const DeathProbe& probe, Patience& patience,
+      LockWait* wait) NO_THREAD_SAFETY_ANALYSIS {
     const uint64_t start = env::NowNs();
     for (int round = 0;; ++round) {
       // Look before trying: a failing exchange steals the holder's line.
-      if (word_.load(std::memory_order_relaxed) == 0 && TryLock(owner)) {
-        const uint64_t waited = env::NowNs() - start;
-        return waited == 0 ? 1 : waited;
+      const ThreadOwner holder = word_.load(std::memory_order_relaxed);
+      bool mine = holder == 0 && TryLock(owner);
+      if (holder != 0 && probe.Died(holder)) {
+        mine = wait->taken_over = TakeOver(holder, owner);
+      }
+      const uint64_t waited = env::NowNs() - start;
+      if (mine || patience.Over(round, waited, holder, probe)) {
+        wait->ns = waited == 0 ? 1 : waited;
+        if (mine) {
+          patience.Spend(waited);
+        } else {
+          patience.left_ns = 0;
+        }
+        return mine;
       }
       env::SpinPause(round);
     }
   }
 
+  bool TakeOver(ThreadOwner dead, ThreadOwner owner) {
+    if (!word_.compare_exchange_strong(dead, owner, std::memory_order_acquire,
+                                       std::memory_order_relaxed)) {
+      return false;
+    }
+    CheckRankAcquire(kRank);
+    return true;
+  }
+
   Shared32 word_{0};
 };
 
-// Takes a lock that counts itself.
+// Takes a lock that counts itself. Returns: as LockWithin does.
 template <LockRank kRank>
-inline void LockCounted(ShmLock<kRank>& lock, LockCounters& counters,
-                        ThreadOwner owner) ACQUIRE(lock) {
-  const uint64_t waited = lock.Lock(owner);
-  Bump(counters.acquisitions);
-  if (MEMTUNED_UNLIKELY(waited != 0)) {
-    Bump(counters.contended);
-    Bump(counters.wait_ns, waited);
-    Bump(counters.wait_buckets[static_cast<size_t>(LockWaitBucket(waited))]);
+inline bool LockCounted(ShmLock<kRank>& lock, LockCounters& counters,
+                        ThreadOwner owner, const DeathProbe& probe,
+                        Patience& patience, LockWait* wait)
+    TRY_ACQUIRE(true, lock) {
+  if (MEMTUNED_UNLIKELY(!lock.LockWithin(owner, probe, patience, wait))) {
+    return false;
   }
+  Bump(counters.acquisitions);
+  if (MEMTUNED_UNLIKELY(wait->ns != 0)) {
+    Bump(counters.contended);
+    Bump(counters.wait_ns, wait->ns);
+    Bump(counters.wait_buckets[static_cast<size_t>(LockWaitBucket(wait->ns))]);
+  }
+  return true;
 }
 
 }  // namespace memtuned

@@ -11,6 +11,7 @@
 
 #include "core/base/pfn.h"
 #include "core/base/shm.h"
+#include "core/base/shm_lock.h"
 
 namespace memtuned {
 
@@ -72,10 +73,17 @@ struct alignas(64) Chunk {
 };
 static_assert(sizeof(Chunk) == 320);
 
-// A lock-free stack of chunks: one tagged compare and swap. The word is
-// tag 26 | count 14 | chunk 24; tag and count exclude a chunk that came back.
+// A stack of chunks. `head` commits each change with one store: it is
+// tag 25 | parity 1 | count 14 | chunk 24, and parity says which of `pages` is
+// in force. The lock is tried, and waited for only as long as its holder takes;
+// whoever cannot have it goes without.
 struct alignas(64) ChunkStack {
+  ShmLock<LockRank::kStack> lock;
+  // Of a stack of empties: the chunks that it hands out for the first time are
+  // fresh_begin to fresh_end, `fresh` is the next one. Under the lock.
+  Shared32 fresh, fresh_begin, fresh_end;
   Shared64 head;
+  std::array<Shared64, 2> pages;  // in all its chunks
 
   static constexpr uint32_t ChunkOf(uint64_t head) {
     return static_cast<uint32_t>(head & 0xffffff);
@@ -83,19 +91,21 @@ struct alignas(64) ChunkStack {
   static constexpr uint32_t CountOf(uint64_t head) {
     return static_cast<uint32_t>(head >> 24 & 0x3fff);
   }
-  static constexpr uint64_t Make(uint64_t old_head, uint32_t count,
+  static constexpr size_t ParityOf(uint64_t head) { return head >> 38 & 1; }
+  static constexpr uint64_t Next(uint64_t old_head, uint32_t count,
                                  uint32_t chunk) {
-#ifdef MEMTUNED_NO_STACK_TAG  // only a test leaves the tag out
-    const uint64_t tag = old_head >> 38;
-#else
     const uint64_t tag = (old_head >> 38) + 1;
-#endif
-    return tag << 38 | static_cast<uint64_t>(count) << 24 | chunk;
+    return tag << 38 | static_cast<uint64_t>(count & 0x3fff) << 24 | chunk;
+  }
+  uint64_t PagesNow() const {
+    return LoadRelaxed(pages[ParityOf(LoadRelaxed(head))]);
   }
 };
 inline constexpr uint32_t kMaxChunks = 1u << 24;
-// Chunks one stack can count; the stack of empties counts modulo this.
+// Chunks one stack can count; a stack of empties counts modulo this.
 inline constexpr uint32_t kMaxStackCount = 0x3fff;
+// Stacks of empties: a stopped process can hold up one of them.
+inline constexpr int kNumEmptyStacks = 4;
 
 }  // namespace memtuned
 

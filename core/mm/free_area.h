@@ -17,8 +17,10 @@ class SectionMap {
   SectionMap(Shared64* words, uint32_t nr_words)
       : words_(words), tops_(words + nr_words), nr_words_(nr_words) {}
 
-  void Set(uint32_t section);
-  void Clear(uint32_t section);
+  void Set(uint32_t section) { Put(section, true); }
+  void Clear(uint32_t section) { Put(section, false); }
+  // Sets or clears; done twice it does no harm.
+  void Put(uint32_t section, bool set);
   // Returns: lowest, or highest, set section; kNil when there is none.
   uint32_t First() const;
   uint32_t Last() const;
@@ -40,10 +42,16 @@ class SectionMap {
 inline constexpr int kMapsPerZone = kNumPageTypes * kNumOrders + 1;
 
 // Thread safety: caller holds the zone's lock.
+// Death: Set and Clear leave a note of their bit in the zone's intent, and of
+// the count before; Repair ends whichever of them was under way.
+// REQUIRES, of Set and Clear: the zone's intent names an area of the section,
+// or the section.
 class FreeAreas {
  public:
   FreeAreas(const Mapping& mapping, ZoneShared& zone)
-      : mapping_(&mapping), zone_(&zone) {}
+      : mapping_(&mapping),
+        info_(&mapping.zone_info[&zone - mapping.zones]),
+        zone_(&zone) {}
 
   // A head of `order` became, or stopped being, free on the list of `type`.
   void Set(PageType type, int order, Pfn pfn);
@@ -58,16 +66,23 @@ class FreeAreas {
                                          [static_cast<size_t>(order)]);
   }
 
+  // Counts the noted bit as it is, and puts right what is derived from a
+  // section's bits: summaries, and its place in the section maps.
+  void Repair(uint32_t section);
+
   // Sections wholly free whose memmap was never written.
   SectionMap Pristine() const { return MapAt(kMapsPerZone - 1); }
 
  private:
+  void NoteBit(PageType type, int order, Pfn pfn, bool set);
+  void RepairSummary(uint32_t section, PageType type, int order);
   SectionMap MapAt(int map) const;
   SectionMap MapOf(PageType type, int order) const {
     return MapAt(static_cast<int>(type) * kNumOrders + order);
   }
 
   const Mapping* mapping_;
+  const ZoneInfo* info_;
   ZoneShared* zone_;
 };
 

@@ -24,13 +24,23 @@ namespace memtuned {
 enum class ZoneKind : uint32_t { kNormal = 0, kMovable = 1 };
 const char* ZoneKindName(ZoneKind kind);
 
-// A change of free areas that is under way: the area of 1,024 pages it
-// touches and the counts before. Stored area last, cleared first; whoever
-// takes the lock over from a dead holder rebuilds that area from the words.
+// A change of a zone that is under way, and what it started from. `what` is
+// stored last and cleared first; whoever takes the zone lock over from a dead
+// holder ends the change, from the memmap's words and from here (Zone::
+// RecoverLocked). Everything in it can be done twice.
 struct ZoneIntent {
-  Shared32 area;  // number in the pool, kNil: none
-  Shared32 area_free;
-  Shared64 zone_free;
+  // IntentKind << 30 | type << 29 | number, kNil: none.
+  Shared32 what;
+  Shared32 area_free;      // kArea: free pages of that area
+  Shared64 free_pages;     // of the zone
+  Shared64 managed_pages;  // of the zone
+  Shared64 nr_pristine;    // of the zone
+  Shared64 bit;            // the last bit of the free areas set or cleared
+};
+enum class IntentKind : uint32_t {
+  kArea = 0,    // blocks of one area of 1,024 pages
+  kCarve = 1,   // a pristine section gets its memmap
+  kOnline = 2,  // a section is handed to the zone
 };
 
 // Bits of ZoneShared::control below the sequence.
@@ -39,17 +49,29 @@ inline constexpr uint32_t kZoneBelowHigh = 2;
 inline constexpr uint32_t kZoneFlags = 3;
 inline constexpr uint32_t kZoneSequenceStep = 4;
 
-// One zone's state. The lock and everything in its block is written under the
-// lock; published limits are written under the tuning lock and read by
-// anybody, each field once per operation.
-struct ZoneShared {
-  // Constant after creation.
+// What never changes about a zone after creation. Each process keeps a copy
+// that was checked when it mapped the segment.
+struct ZoneInfo {
   uint32_t number, node, node_index;
   ZoneKind kind;
   uint32_t first_section, nr_sections;
   uint64_t present_pages;
-  uint32_t map_words;  // words of one section map, tops excluded
   uint64_t map_start;  // first word in Mapping::section_maps
+  uint32_t map_words;  // words of one section map, tops excluded
+  uint32_t reserved;
+};
+
+// One zone's state. The lock and everything in its block is written under the
+// lock; published limits are written under the tuning lock and read by
+// anybody, each field once per operation.
+struct ZoneShared {
+  // Constant after creation: ZoneInfo.
+  uint32_t number, node, node_index;
+  ZoneKind kind;
+  uint32_t first_section, nr_sections;
+  uint64_t present_pages;
+  uint64_t map_start;
+  uint32_t map_words;
 
   // Published. `control` is sequence | flags: one comparison tells a pageset
   // that its copy of the limits is current and no zone condition is on.
@@ -71,12 +93,21 @@ struct ZoneShared {
   Shared32 nr_pristine;  // pristine sections
 
   // Depot: full chunks between pagesets and free areas, outside the lock.
-  alignas(64) Shared64 depot_pages;
+  alignas(64) std::array<ChunkStack, kNumLists> depot;
   Shared64 depot_pushes, depot_pops;
-  std::array<ChunkStack, kNumLists> depot;
 
   // CPUs whose pageset of this zone was ever used.
   std::array<Shared64, (kMaxCpuNumber + 1) / 64> used_cpus;
+
+  ZoneInfo Info() const {
+    return {number,      node,          node_index, kind,      first_section,
+            nr_sections, present_pages, map_start,  map_words, 0};
+  }
+  uint64_t DepotPages() const {
+    uint64_t pages = 0;
+    for (const ChunkStack& stack : depot) pages += stack.PagesNow();
+    return pages;
+  }
 };
 
 // Counters a pageset's holder writes; see core/stats.h for their meaning.
@@ -152,16 +183,20 @@ struct CpuEntry {
   uint32_t reserved;
 };
 
-// Per-process pointers and sizes. Copied freely.
+// Per-process pointers and sizes. Copied freely. Sizes and zone_info were
+// checked; all else that is read from the segment may be anything, as any
+// attached process can write it.
 struct Mapping {
   char* base = nullptr;
   ZoneShared* zones = nullptr;
   PagesetShared* pagesets = nullptr;  // zone-major: zone * nr_cpus + cpu
   Chunk* chunks = nullptr;
-  ChunkStack* empty_chunks = nullptr;
-  Shared32* fresh_chunks = nullptr;  // chunks ever handed out
+  ChunkStack* empty_chunks = nullptr;  // kNumEmptyStacks
   ProcessSlot* processes = nullptr;
   ThreadSlot* threads = nullptr;
+  LifePage* lives = nullptr;           // one a thread slot
+  Shared64* lock_takeovers = nullptr;  // by LockKind
+  DaemonIdentity* daemon = nullptr;
   Shared64* process_sections = nullptr;  // words_of_sections a process
   Section* sections = nullptr;
   SectionFreeAreas* free_areas = nullptr;  // one a section
@@ -173,12 +208,35 @@ struct Mapping {
   uint32_t nr_zones = 0, nr_nodes = 0, nr_cpus = 0, nr_chunks = 0;
   uint32_t nr_sections = 0, nr_pages = 0;
   uint32_t nr_processes = 0, nr_threads = 0;
+  const ZoneInfo* zone_info = nullptr;        // nr_zones, of this process
+  const uint16_t* zone_of_section = nullptr;  // nr_sections, of this process
   // A CPU's share of the last-level cache; large_cache compares it.
   uint64_t llc_pages_per_cpu = 0;
   GuardKind guard = GuardKind::kClosed;
 
   uint32_t words_of_sections() const { return (nr_sections + 63) / 64; }
   Page& page(Pfn pfn) const { return memmap[pfn.value]; }
+  // REQUIRES: section below nr_sections.
+  uint32_t ZoneOfSection(uint32_t section) const {
+    return zone_of_section[section];
+  }
+  uint32_t PagesOfSection(uint32_t section) const {
+    const ZoneInfo& zone = zone_info[ZoneOfSection(section)];
+    const uint64_t before = uint64_t{section - zone.first_section}
+                            << kSectionShift;
+    const uint64_t left = zone.present_pages - before;
+    return left < kPagesPerSection ? static_cast<uint32_t>(left)
+                                   : kPagesPerSection;
+  }
+  // Whether 2^order pages from pfn can be a block: aligned, and inside of one
+  // section. False for any number that is no page.
+  bool IsBlock(Pfn pfn, int order) const {
+    const uint32_t size = 1u << order;
+    return pfn.value < nr_pages && static_cast<unsigned>(order) <= kMaxOrder &&
+           (pfn.value & (size - 1)) == 0 &&
+           (pfn.value & (kPagesPerSection - 1)) + size <=
+               PagesOfSection(pfn.value >> kSectionShift);
+  }
   // Bounds-checked: for numbers that come out of the segment.
   PagesetShared* PagesetOf(uint32_t zone, uint32_t cpu) const {
     return zone < nr_zones && cpu < nr_cpus
@@ -192,6 +250,20 @@ struct Mapping {
                       (number <= kMaxCpuNumber &&
                        LoadRelaxed(cpu_table[number].has_seat) != 0);
     return {guard, sits ? number : env::kNoCpu, env::CpuGlance::OfThisThread()};
+  }
+  GuardSeat SeatOf(uint32_t number, const ThreadContext& thread) const {
+    // What a thread without a slot has in hand could not be found.
+    return thread.slot != nullptr ? SeatOf(number) : GuardSeat{};
+  }
+  // Reaping walks only sections flagged here: before a block is taken.
+  void FlagSection(ProcessOwner process, Pfn pfn) const {
+    const uint32_t section = pfn.value >> kSectionShift;
+    Shared64& word =
+        process_sections[size_t{ProcessSlotOf(process) % nr_processes} *
+                             words_of_sections() +
+                         section / 64];
+    const uint64_t bit = 1ull << (section % 64);
+    if (MEMTUNED_UNLIKELY((LoadRelaxed(word) & bit) == 0)) word.fetch_or(bit);
   }
   uint32_t NumberOf(const PagesetShared& pageset) const {
     return static_cast<uint32_t>(&pageset - pagesets);

@@ -3,6 +3,8 @@
 
 #include <algorithm>
 
+#include "core/mm/owners.h"
+
 namespace memtuned {
 
 void Pageset::SyncLimitsLocked() {
@@ -64,7 +66,8 @@ Pageset::Take Pageset::TakeBlocks(int order, PageType type, Mark mark, Pfn* out,
     MarkUsed();  // what goes past the pageset is counted on it
     return Take::kNotCached;
   }
-  if (!p_->guard.TryLock(thread_->owner, seat_)) {
+  if (!p_->guard.TryLock(thread_->owner, seat_) &&
+      !(Recover() && p_->guard.TryLock(thread_->owner, seat_))) {
     AtomicBump(p_->trylock_misses);
     return Take::kMissed;
   }
@@ -86,10 +89,17 @@ Pageset::Take Pageset::TakeBlocks(int order, PageType type, Mark mark, Pfn* out,
         break;
       }
     }
+    const TopBlock block = ReadTop(*mapping_, LoadRelaxed(p_->top[l]));
+#ifndef MEMTUNED_MUTANT_LATE_SECTION_FLAG  // only a test flags it afterwards
+    mapping_->FlagSection(thread_->process, block.pfn);
+#endif
     out[n++] =
-        PopTop(*p_, list, order, ReadTop(*mapping_, LoadRelaxed(p_->top[l])),
+        PopTop(*p_, list, order, block,
                PageWord::State(PageKind::kAllocated, 0, thread_->process),
                thread_->owner);
+#ifdef MEMTUNED_MUTANT_LATE_SECTION_FLAG
+    mapping_->FlagSection(thread_->process, block.pfn);
+#endif
     Bump(p_->allocations[static_cast<size_t>(slot)]);
     // A bulk allocation leaves free_count alone, as in the kernel.
     if (want == 1) p_->free_count >>= 1;
@@ -100,30 +110,45 @@ Pageset::Take Pageset::TakeBlocks(int order, PageType type, Mark mark, Pfn* out,
   return n > 0 ? Take::kTaken : result;
 }
 
+// Of a chunk with two places one is taken away when its pageset is recovered;
+// one without any must be picked up.
+void Pageset::RetireLoadedLocked(int list) {
+  const auto l = static_cast<size_t>(list);
+  const uint32_t empty = TopChunk(LoadRelaxed(p_->top[l]));
+  if (empty == kNoChunk) return;
+  Store(mapping_->chunks[empty].count, 0u);
+  if (LoadRelaxed(p_->lists[l].spare) == kNoChunk) {
+    Store(p_->lists[l].spare, empty);
+    Store(p_->top[l], kNoTop);
+    return;
+  }
+  chunks_.PickUp(empty);
+  chunks_.MarkThread(empty, list);
+  Store(p_->top[l], kNoTop);
+  chunks_.GiveEmpty(empty);
+}
+
 bool Pageset::RotateInLocked(int list) {
   const auto l = static_cast<size_t>(list);
-  const uint64_t top = LoadRelaxed(p_->top[l]);
-  const uint32_t empty = TopChunk(top);
+  const uint32_t empty = TopChunk(LoadRelaxed(p_->top[l]));
   const uint32_t spare = LoadRelaxed(p_->lists[l].spare);
-  uint32_t next = kNoChunk;
   if (spare != kNoChunk && LoadRelaxed(mapping_->chunks[spare].count) > 0) {
-    next = spare;
-    Store(p_->lists[l].spare, empty);
-    if (empty != kNoChunk) Store(mapping_->chunks[empty].count, 0u);
-  } else {
-    next = PopHotLocked(list);
-    if (next == kNoChunk) return false;
     if (empty != kNoChunk) {
+      chunks_.PickUp(empty);
       Store(mapping_->chunks[empty].count, 0u);
-      if (spare == kNoChunk) {
-        Store(p_->lists[l].spare, empty);
-      } else {
-        chunks_.MarkThread(empty, list);
-        chunks_.GiveEmpty(empty);
-      }
     }
+    Store(p_->top[l],
+          TopWord(spare, LoadRelaxed(mapping_->chunks[spare].count)));
+    Store(p_->lists[l].spare, empty);
+    if (empty != kNoChunk) chunks_.PutDown();
+    return true;
   }
+  if (LoadRelaxed(p_->lists[l].nr_deque) == 0) return false;
+  RetireLoadedLocked(list);
+  const uint32_t next = PopHotLocked(list);
+  if (next == kNoChunk) return false;
   Store(p_->top[l], TopWord(next, LoadRelaxed(mapping_->chunks[next].count)));
+  chunks_.PutDown();
   return true;
 }
 
@@ -131,22 +156,18 @@ bool Pageset::LoadFromDepotLocked(int list) {
   if (p_->policy != static_cast<uint8_t>(PagesetPolicy::kMemtuned)) {
     return false;
   }
-  const uint32_t chunk = chunks_.DepotPop(zone_->shared(), list);
-  if (chunk == kNoChunk) return false;
   const auto l = static_cast<size_t>(list);
-  const uint32_t empty = TopChunk(LoadRelaxed(p_->top[l]));
-  if (empty != kNoChunk) {
-    Store(mapping_->chunks[empty].count, 0u);
-    if (LoadRelaxed(p_->lists[l].spare) == kNoChunk) {
-      Store(p_->lists[l].spare, empty);
-    } else {
-      chunks_.MarkThread(empty, list);
-      chunks_.GiveEmpty(empty);
-    }
+  ZoneShared& zone = zone_->shared();
+  if (ChunkStack::ChunkOf(LoadRelaxed(zone.depot[l].head)) == kNoChunk) {
+    return false;
   }
+  RetireLoadedLocked(list);
+  const uint32_t chunk = chunks_.DepotPop(zone, list);
+  if (chunk == kNoChunk) return false;
   const uint32_t count = LoadRelaxed(mapping_->chunks[chunk].count);
   MarkPageset(list, chunk);
   Store(p_->top[l], TopWord(chunk, count));
+  chunks_.PutDown();
   AddPages(int64_t{count} << ListOrder(list));
   return true;
 }
@@ -170,16 +191,30 @@ bool Pageset::RefillLocked(int list, Mark mark, bool* below) {
                           limits.policy != PagesetPolicy::kMemtuned) > 0;
 }
 
-uint32_t Pageset::FillUnderOneHoldLocked(int list,
-                                         std::span<const uint32_t> chunks,
-                                         uint32_t blocks) {
+// The loaded chunk, which is empty; then further ones.
+uint32_t Pageset::ChunkToFillLocked(int list) {
+  const auto l = static_cast<size_t>(list);
+  const uint64_t top = LoadRelaxed(p_->top[l]);
+  const uint32_t loaded = TopChunk(top);
+  if (loaded == kNoChunk || TopCount(top) != 0) return chunks_.TakeEmpty(list);
+  chunks_.PickUp(loaded);
+  Store(mapping_->chunks[loaded].count, 0u);
+  chunks_.MarkThread(loaded, list);
+  Store(p_->top[l], kNoTop);
+  return loaded;
+}
+
+uint32_t Pageset::FillUnderOneHoldLocked(int list, uint32_t blocks) {
   const int order = ListOrder(list);
   uint32_t filled = 0;
-  zone_->Lock(thread_->owner);
-  for (uint32_t chunk : chunks) {
+  if (!zone_->Lock(*thread_)) return 0;
+  while (filled < blocks) {
+    const uint32_t chunk = ChunkToFillLocked(list);
+    if (chunk == kNoChunk) break;
     const uint32_t want = std::min(blocks - filled, kChunkBlocks);
     const uint32_t got =
         zone_->FillChunkLocked(chunk, order, ListType(list), want);
+    PlaceColdLocked(list, chunk);
     filled += got;
     if (got < want) break;
   }
@@ -189,52 +224,17 @@ uint32_t Pageset::FillUnderOneHoldLocked(int list,
 }
 
 uint32_t Pageset::FillChunksLocked(int list, uint32_t blocks, bool one_hold) {
-  constexpr uint32_t kMostChunks = 256;
-  const auto l = static_cast<size_t>(list);
   const int order = ListOrder(list);
-  uint32_t chunk_numbers[kMostChunks];
-  uint32_t nr_chunks = 0;
-  const uint32_t wanted =
-      std::min((blocks + kChunkBlocks - 1) / kChunkBlocks, kMostChunks);
-  const uint32_t loaded = TopChunk(LoadRelaxed(p_->top[l]));
-  if (loaded != kNoChunk) {
-    Store(mapping_->chunks[loaded].count, 0u);
-    chunks_.MarkThread(loaded, list);
-    Store(p_->top[l], kNoTop);
-    chunk_numbers[nr_chunks++] = loaded;
-  }
-  while (nr_chunks < wanted) {
-    const uint32_t chunk = chunks_.TakeEmpty(list);
-    if (chunk == kNoChunk) break;
-    Store(mapping_->chunks[chunk].count, 0u);
-    chunk_numbers[nr_chunks++] = chunk;
-  }
   uint32_t filled = 0;
-  if (one_hold) {
-    filled = FillUnderOneHoldLocked(list, {chunk_numbers, nr_chunks}, blocks);
-  } else {
-    for (uint32_t i = 0; i < nr_chunks; ++i) {
-      const uint32_t want = std::min(blocks - filled, kChunkBlocks);
-      const uint32_t got =
-          FillUnderOneHoldLocked(list, {&chunk_numbers[i], 1}, want);
-      filled += got;
-      if (got < want) break;
-    }
+  while (filled < blocks) {
+    const uint32_t want =
+        one_hold ? blocks : std::min(blocks - filled, kChunkBlocks);
+    const uint32_t got = FillUnderOneHoldLocked(list, want);
+    filled += got;
+    if (got < want) break;
   }
   Bump(p_->refilled_pages, uint64_t{filled} << order);
   AddPages(int64_t{filled} << order);
-  for (uint32_t i = 0; i < nr_chunks; ++i) {
-    const uint32_t chunk = chunk_numbers[i];
-    const uint32_t count = LoadRelaxed(mapping_->chunks[chunk].count);
-    if (i == 0) {
-      MarkPageset(list, chunk);
-      Store(p_->top[l], TopWord(chunk, count));
-    } else if (count > 0) {
-      PushColdLocked(list, chunk);
-    } else {
-      chunks_.GiveEmpty(chunk);
-    }
-  }
   return filled;
 }
 
@@ -255,18 +255,23 @@ bool Pageset::MakeRoomLocked(int list) {
   }
   if (spare != kNoChunk &&
       LoadRelaxed(mapping_->chunks[spare].count) < kChunkBlocks) {
+    if (loaded != kNoChunk) chunks_.PickUp(loaded);
     Store(p_->top[l],
           TopWord(spare, LoadRelaxed(mapping_->chunks[spare].count)));
     Store(rest.spare, loaded);
+    if (loaded != kNoChunk) chunks_.PutDown();
     return true;
+  }
+  if (spare != kNoChunk) {
+    PushHotLocked(list, spare);
+    Store(rest.spare, kNoChunk);
   }
   const uint32_t fresh = chunks_.TakeEmpty(list);
   if (fresh == kNoChunk) return false;
-  Store(mapping_->chunks[fresh].count, 0u);
-  if (spare != kNoChunk) PushHotLocked(list, spare);
   Store(rest.spare, loaded);
   MarkPageset(list, fresh);
   Store(p_->top[l], TopWord(fresh, 0));
+  chunks_.PutDown();
   return true;
 }
 
@@ -276,7 +281,8 @@ Pageset::Give Pageset::GiveBlock(Pfn pfn, int order, PageWord word) {
     MarkUsed();
     return Give::kNotCached;
   }
-  if (!p_->guard.TryLock(thread_->owner, seat_)) {
+  if (!p_->guard.TryLock(thread_->owner, seat_) &&
+      !(Recover() && p_->guard.TryLock(thread_->owner, seat_))) {
     AtomicBump(p_->trylock_misses);
     return Give::kMissed;
   }

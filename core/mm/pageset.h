@@ -127,8 +127,14 @@ class Pageset {
   void CommitFreeLocked(int list, int order) REQUIRES(p_->guard);
 
   // Returns everything to the zone, at most 64 blocks per hold. Waits for the
-  // guard. Returns: pages given back; 0 where this process may take no guards.
+  // guard, as long as the thread's operation has patience.
+  // Returns: pages given back; 0 where this process may take no guards.
   uint64_t Drain() EXCLUDES(p_->guard);
+
+  // If the guard is in the hands of a thread that died: takes it over, ends
+  // what that one had under way, and lets go of it.
+  // Returns: whether it did. Cost: two loads when the holder lives.
+  bool Recover() EXCLUDES(p_->guard);
 
   // Empties the depot of the zone. Returns: pages given back.
   static uint64_t DrainDepot(const Mapping& mapping, Zone& zone,
@@ -144,6 +150,19 @@ class Pageset {
   // its chunks. Returns: pages.
   uint64_t DrainListLocked(int list) REQUIRES(p_->guard);
 
+  // Waits for the guard; from a dead holder it is recovered first.
+  bool LockFromAnywhere() TRY_ACQUIRE(true, p_->guard);
+  // Makes the pageset's places agree with its chunks' words, after a death.
+  void EndChangesLocked() REQUIRES(p_->guard);
+  uint32_t RecoverListLocked(int list) REQUIRES(p_->guard);
+  uint32_t RecoverDequeLocked(int list) REQUIRES(p_->guard);
+  void AdoptPendingLocked() REQUIRES(p_->guard);
+  // Whether a chunk with this number says it is in that list here.
+  bool SaysHere(uint32_t chunk, int list) const;
+  bool IsChunk(uint32_t number) const {
+    return number != kNoChunk && number < mapping_->nr_chunks;
+  }
+
   // Makes the loaded chunk of `list` non-empty from spare or deque.
   bool RotateInLocked(int list) REQUIRES(p_->guard);
   bool LoadFromDepotLocked(int list) REQUIRES(p_->guard);
@@ -151,18 +170,26 @@ class Pageset {
   bool RefillLocked(int list, Mark mark, bool* below) REQUIRES(p_->guard);
   uint32_t FillChunksLocked(int list, uint32_t blocks, bool one_hold)
       REQUIRES(p_->guard);
-  uint32_t FillUnderOneHoldLocked(int list, std::span<const uint32_t> chunks,
-                                  uint32_t blocks) REQUIRES(p_->guard);
+  uint32_t FillUnderOneHoldLocked(int list, uint32_t blocks)
+      REQUIRES(p_->guard);
+  uint32_t ChunkToFillLocked(int list) REQUIRES(p_->guard);
+  // The loaded chunk, which is empty, becomes the spare one or goes.
+  void RetireLoadedLocked(int list) REQUIRES(p_->guard);
   // Makes room for one block in the loaded chunk. False: no chunk left.
   bool MakeRoomLocked(int list) REQUIRES(p_->guard);
 
   // The coldest chunk of a list, taken out of it into this thread's hands
   // with its count in Chunk::count; kNoChunk when the list is empty.
   uint32_t DetachColdestLocked(int list) REQUIRES(p_->guard);
-  // Puts a chunk back: cold end if it has blocks, loaded or retired if not.
-  void ReattachColdLocked(int list, uint32_t chunk) REQUIRES(p_->guard);
+  // Puts a chunk of this thread in: as the loaded one if there is none, else
+  // at the cold end if it has blocks.
+  void PlaceColdLocked(int list, uint32_t chunk) REQUIRES(p_->guard);
+  // Into this thread's hands.
+  void TakeSpareLocked(int list) REQUIRES(p_->guard);
+  uint32_t TakeLoadedLocked(int list, bool with_blocks) REQUIRES(p_->guard);
   void PushHotLocked(int list, uint32_t chunk) REQUIRES(p_->guard);
   void PushColdLocked(int list, uint32_t chunk) REQUIRES(p_->guard);
+  // Picked up.
   uint32_t PopHotLocked(int list) REQUIRES(p_->guard);
   uint32_t PopColdLocked(int list) REQUIRES(p_->guard);
   bool ListEmptyLocked(int list) const REQUIRES(p_->guard);

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The cold end of a pageset: its deque, flushes and drains.
+// The cold end of a pageset: its deque, flushes and drains. Chunk numbers that
+// are out of range are taken for none: drains are the daemon's as well.
 #include <algorithm>
 
 #include "core/mm/pageset.h"
@@ -34,11 +35,12 @@ void Pageset::PushColdLocked(int list, uint32_t number) {
 
 uint32_t Pageset::PopHotLocked(int list) {
   PagesetList& rest = p_->lists[static_cast<size_t>(list)];
-  if (LoadRelaxed(rest.nr_deque) == 0) return kNoChunk;
   const uint32_t number = LoadRelaxed(rest.hot);
+  if (LoadRelaxed(rest.nr_deque) == 0 || !IsChunk(number)) return kNoChunk;
+  chunks_.PickUp(number);
   const uint32_t next = LoadRelaxed(mapping_->chunks[number].next);
   Store(rest.hot, next);
-  if (next == kNoChunk) {
+  if (!IsChunk(next)) {
     Store(rest.cold, kNoChunk);
   } else {
     Store(mapping_->chunks[next].prev, kNoChunk);
@@ -49,11 +51,12 @@ uint32_t Pageset::PopHotLocked(int list) {
 
 uint32_t Pageset::PopColdLocked(int list) {
   PagesetList& rest = p_->lists[static_cast<size_t>(list)];
-  if (LoadRelaxed(rest.nr_deque) == 0) return kNoChunk;
   const uint32_t number = LoadRelaxed(rest.cold);
+  if (LoadRelaxed(rest.nr_deque) == 0 || !IsChunk(number)) return kNoChunk;
+  chunks_.PickUp(number);
   const uint32_t previous = LoadRelaxed(mapping_->chunks[number].prev);
   Store(rest.cold, previous);
-  if (previous == kNoChunk) {
+  if (!IsChunk(previous)) {
     Store(rest.hot, kNoChunk);
   } else {
     Store(mapping_->chunks[previous].next, kNoChunk);
@@ -71,7 +74,7 @@ bool Pageset::OnlyLoadedLocked(int list) const {
   const PagesetList& rest = p_->lists[static_cast<size_t>(list)];
   const uint32_t spare = LoadRelaxed(rest.spare);
   return LoadRelaxed(rest.nr_deque) == 0 &&
-         (spare == kNoChunk || LoadRelaxed(mapping_->chunks[spare].count) == 0);
+         (!IsChunk(spare) || LoadRelaxed(mapping_->chunks[spare].count) == 0);
 }
 
 uint32_t Pageset::DetachColdestLocked(int list) {
@@ -83,28 +86,43 @@ uint32_t Pageset::DetachColdestLocked(int list) {
   }
   PagesetList& rest = p_->lists[l];
   const uint32_t spare = LoadRelaxed(rest.spare);
-  if (spare != kNoChunk && LoadRelaxed(mapping_->chunks[spare].count) != 0) {
-    Store(rest.spare, kNoChunk);
-    chunks_.MarkThread(spare, list);
+  if (IsChunk(spare) && LoadRelaxed(mapping_->chunks[spare].count) != 0) {
+    TakeSpareLocked(list);
     return spare;
   }
+  return TakeLoadedLocked(list, /*with_blocks=*/true);
+}
+
+void Pageset::TakeSpareLocked(int list) {
+  Shared32& spare = p_->lists[static_cast<size_t>(list)].spare;
+  const uint32_t number = LoadRelaxed(spare);
+  chunks_.PickUp(number);
+  chunks_.MarkThread(number, list);
+  Store(spare, kNoChunk);
+}
+
+uint32_t Pageset::TakeLoadedLocked(int list, bool with_blocks) {
+  const auto l = static_cast<size_t>(list);
   const uint64_t top = LoadRelaxed(p_->top[l]);
-  if (TopCount(top) == 0) return kNoChunk;
-  number = TopChunk(top);
+  const uint32_t number = TopChunk(top);
+  if (!IsChunk(number) || (with_blocks && TopCount(top) == 0)) return kNoChunk;
+  chunks_.PickUp(number);
   Store(mapping_->chunks[number].count, TopCount(top));
   chunks_.MarkThread(number, list);
   Store(p_->top[l], kNoTop);
   return number;
 }
 
-void Pageset::ReattachColdLocked(int list, uint32_t number) {
+void Pageset::PlaceColdLocked(int list, uint32_t number) {
   const auto l = static_cast<size_t>(list);
   const uint32_t count = LoadRelaxed(mapping_->chunks[number].count);
   if (TopChunk(LoadRelaxed(p_->top[l])) == kNoChunk) {
     MarkPageset(list, number);
     Store(p_->top[l], TopWord(number, count));
+    chunks_.PutDown();
   } else if (count > 0) {
     PushColdLocked(list, number);
+    chunks_.PutDown();
   } else {
     chunks_.GiveEmpty(number);
   }
@@ -127,10 +145,10 @@ uint64_t Pageset::FlushColdestLocked(int list, uint32_t blocks) {
   const int order = ListOrder(list);
   const uint32_t chunk = DetachColdestLocked(list);
   if (chunk == kNoChunk) return 0;
-  const uint32_t n =
-      std::min(blocks, LoadRelaxed(mapping_->chunks[chunk].count));
+  const uint32_t n = std::min(
+      {blocks, kChunkBlocks, LoadRelaxed(mapping_->chunks[chunk].count)});
   zone_->FreeFromChunkLocked(chunk, order, n);
-  ReattachColdLocked(list, chunk);
+  PlaceColdLocked(list, chunk);
   AddPages(-(int64_t{n} << order));
   return uint64_t{n} << order;
 }
@@ -143,15 +161,18 @@ uint64_t Pageset::FlushEraLocked(int first_list, uint32_t pages,
   uint64_t flushed = 0;
   uint64_t in_hold = 0;
   int list = first_list;
-  zone_->Lock(thread_->owner);
-  while (flushed < pages && LoadRelaxed(p_->pages) != 0) {
+  int empty_lists = 0;
+  if (!zone_->Lock(*thread_)) return 0;
+  while (flushed < pages && empty_lists < kNumLists) {
     if (ListEmptyLocked(list)) {
       list = (list + 1) % kNumLists;
+      ++empty_lists;
       continue;
     }
+    empty_lists = 0;
     if (in_hold >= pages_per_hold) {
       zone_->Unlock(in_hold);
-      zone_->Lock(thread_->owner);
+      if (!zone_->Lock(*thread_)) return flushed;
       in_hold = 0;
     }
     const int order = ListOrder(list);
@@ -172,14 +193,14 @@ bool Pageset::ParkColdestLocked(int list, uint64_t* pages) {
   const uint32_t spare = LoadRelaxed(rest.spare);
   const uint32_t coldest =
       LoadRelaxed(rest.nr_deque) != 0 ? LoadRelaxed(rest.cold) : spare;
-  if (coldest == kNoChunk) return false;
+  if (!IsChunk(coldest)) return false;
   const uint32_t count = LoadRelaxed(mapping_->chunks[coldest].count);
   if (count < kChunkBlocks) return false;  // only whole batches are parked
   if (!DepotHasRoom(list)) return false;
   const uint64_t chunk_pages = uint64_t{count} << ListOrder(list);
   const uint32_t chunk = DetachColdestLocked(list);
   if (!chunks_.DepotPush(zone_->shared(), list, chunk)) {
-    ReattachColdLocked(list, chunk);
+    PlaceColdLocked(list, chunk);
     return false;
   }
   AddPages(-static_cast<int64_t>(chunk_pages));
@@ -189,8 +210,7 @@ bool Pageset::ParkColdestLocked(int list, uint64_t* pages) {
 
 bool Pageset::DepotHasRoom(int list) const {
   const ZoneShared& z = zone_->shared();
-  return LoadRelaxed(z.depot_pages) +
-             (uint64_t{kChunkBlocks} << ListOrder(list)) <=
+  return z.DepotPages() + (uint64_t{kChunkBlocks} << ListOrder(list)) <=
          LoadRelaxed(z.depot_max_pages);
 }
 
@@ -200,7 +220,7 @@ uint64_t Pageset::FlushUnderOneHoldLocked(int list, uint64_t quota,
                                           bool keep_loaded) {
   const int order = ListOrder(list);
   uint64_t pages = 0;
-  zone_->Lock(thread_->owner);
+  if (!zone_->Lock(*thread_)) return 0;
   do {
     const uint64_t left = (quota - pages + (1u << order) - 1) >> order;
     const auto blocks = static_cast<uint32_t>(
@@ -235,6 +255,7 @@ uint64_t Pageset::FlushOursLocked(int first_list,
       if (decision.high_orders_only && OnlyLoadedLocked(list)) break;
       pages = FlushUnderOneHoldLocked(list, decision.pages - moved,
                                       decision.high_orders_only);
+      if (pages == 0) return to_zone;
       moved += pages;
       to_zone += pages;
     }
@@ -247,35 +268,32 @@ uint64_t Pageset::DrainListLocked(int list) {
   const auto cause = static_cast<size_t>(FlushReason::kDrain);
   uint64_t drained = 0;
   while (!ListEmptyLocked(list)) {
-    zone_->Lock(thread_->owner);
+    if (!zone_->Lock(*thread_)) break;
     const uint64_t pages = FlushColdestLocked(list, kChunkBlocks);
     zone_->Unlock(pages);
+    if (pages == 0) break;
     drained += pages;
     Bump(p_->flushes[cause]);
   }
-  const uint32_t loaded = TopChunk(LoadRelaxed(p_->top[l]));
-  if (loaded != kNoChunk) {
-    chunks_.MarkThread(loaded, list);
-    Store(p_->top[l], kNoTop);
-    chunks_.GiveEmpty(loaded);
-  }
+  Bump(p_->flushed_pages[cause], drained);
+  if (!ListEmptyLocked(list)) return drained;
+  const uint32_t loaded = TakeLoadedLocked(list, /*with_blocks=*/false);
+  if (loaded != kNoChunk) chunks_.GiveEmpty(loaded);
   const uint32_t spare = LoadRelaxed(p_->lists[l].spare);
-  if (spare != kNoChunk) {
-    chunks_.MarkThread(spare, list);
-    Store(p_->lists[l].spare, kNoChunk);
+  if (IsChunk(spare)) {
+    TakeSpareLocked(list);
     chunks_.GiveEmpty(spare);
   }
-  Bump(p_->flushed_pages[cause], drained);
   return drained;
 }
 
 uint64_t Pageset::Drain() {
-  const GuardKind kind = mapping_->guard;
-  if (LoadRelaxed(p_->pages) == 0 || kind == GuardKind::kClosed) return 0;
+  if (mapping_->guard == GuardKind::kClosed) return 0;
+  const bool idle = LoadRelaxed(p_->pages) == 0 && p_->guard.HolderNow() == 0;
+  if (idle || !LockFromAnywhere()) return 0;
   uint64_t drained = 0;
-  p_->guard.LockFromAnywhere(thread_->owner, kind);
   for (int list = 0; list < kNumLists; ++list) drained += DrainListLocked(list);
-  p_->guard.UnlockFromAnywhere(kind);
+  p_->guard.UnlockFromAnywhere(mapping_->guard);
   return drained;
 }
 
@@ -287,9 +305,13 @@ uint64_t Pageset::DrainDepot(const Mapping& mapping, Zone& zone,
     for (;;) {
       const uint32_t chunk = pool.DepotPop(zone.shared(), list);
       if (chunk == kNoChunk) break;
-      const uint32_t count = LoadRelaxed(mapping.chunks[chunk].count);
+      const uint32_t count =
+          std::min(LoadRelaxed(mapping.chunks[chunk].count), kChunkBlocks);
       const uint64_t pages = uint64_t{count} << ListOrder(list);
-      zone.Lock(thread.owner);
+      if (!zone.Lock(thread)) {
+        pool.DepotPush(zone.shared(), list, chunk);
+        return drained;
+      }
       zone.FreeFromChunkLocked(chunk, ListOrder(list), count);
       zone.Unlock(pages);
       drained += pages;

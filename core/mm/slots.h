@@ -8,6 +8,7 @@
 #include <array>
 #include <cstdint>
 
+#include "core/base/life.h"
 #include "core/base/shm.h"
 #include "core/base/shm_lock.h"
 #include "core/mm/cpuset.h"
@@ -21,6 +22,12 @@ inline constexpr uint32_t kMaxProcesses = 1u << kProcessSlotBits;
 inline constexpr int kThreadSlotBits = 12;
 inline constexpr uint32_t kMaxThreads = 1u << kThreadSlotBits;
 inline constexpr uint32_t kMaxSections = 1u << 17;  // 16 TiB
+// The last number of either is no slot. As a thread's: one without a slot.
+inline constexpr uint32_t kSlotless = kMaxThreads - 1;
+// Lock owner of whoever creates a segment, before slots are handed out.
+inline constexpr ThreadOwner kCreatorOwner = ~0u;
+// ThreadSlot::process of the daemon's own threads.
+inline constexpr ProcessOwner kDaemonProcess = ~0u;
 
 constexpr uint32_t ProcessSlotOf(ProcessOwner owner) {
   return owner & (kMaxProcesses - 1);
@@ -33,7 +40,14 @@ enum class SlotState : uint32_t {
   kFree = 0,
   kAttaching = 1,  // the daemon is filling it
   kAttached = 2,
-  kReaping = 3,  // the process is gone; its blocks are being given back
+  kReaping = 3,   // the process is gone; its blocks are being given back
+  kDetached = 4,  // it left by itself: its blocks may be given back
+};
+
+// The daemon that looks after the pool now.
+struct DaemonIdentity {
+  Shared32 pid;
+  Shared64 start_time_ticks;
 };
 
 // One attached process. Filled by the daemon at attach.
@@ -57,22 +71,23 @@ struct alignas(64) ProcessSlot {
   alignas(64) MemsAllowed mems;
 };
 
-// One thread of an attached process, taken on its first operation.
+// One thread of an attached process, taken on its first operation. Its life
+// word is in Mapping::lives.
 struct alignas(64) ThreadSlot {
-  Shared32 owner;  // ThreadOwner in force, 0: free
+  Shared32 owner;  // ThreadOwner in force, 0: none yet, or free
   Shared32 generation;
-  Shared32 process;  // ProcessOwner
+  Shared32 process;  // ProcessOwner, 0: free; taken first, cleared last
   Shared32 tid;
-  // The one chunk, or page, that may be in doubt if this thread dies now:
-  // kPendingChunk | chunk, 0: none.
+  // The one chunk that this thread is moving: kPendingChunk | chunk, 0: none.
+  // Set before the chunk leaves its place, cleared when it is in another one.
   Shared64 pending;
   Shared64 taken_pages, given_pages;  // for the process's holdings
-  // A robust mutex its thread holds for life, so that others learn of its
-  // death from one load. Private to the thread that owns the slot.
-  alignas(64) std::array<uint64_t, 8> life_mutex;
 };
-static_assert(sizeof(ThreadSlot) == 128);
+static_assert(sizeof(ThreadSlot) == 64);
 inline constexpr uint64_t kPendingChunk = 1ull << 62;
+constexpr uint32_t PendingChunk(uint64_t pending) {
+  return (pending & kPendingChunk) != 0 ? static_cast<uint32_t>(pending) : 0;
+}
 
 // What an operation needs to know about the thread that runs it. Lives in the
 // memory of the process, never in the segment.
@@ -81,6 +96,8 @@ struct ThreadContext {
   ProcessOwner process = 0;
   ThreadSlot* slot = nullptr;
   uint32_t interleave_next = 0;
+  Patience patience;  // of the operation under way
+  Life life;
 };
 
 }  // namespace memtuned

@@ -1,19 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
+// Blocks come and go; sections are in zone_sections.cc, what a death leaves
+// half done in zone_recovery.cc.
 #include "core/mm/zone.h"
 
 #include <algorithm>
 #include <bit>
 
+#include "core/mm/owners.h"
+
 namespace memtuned {
 namespace {
-
-constexpr uint32_t kAreaPages = 1u << kMaxOrder;
-constexpr uint32_t kPageblockPages = 1u << kPageblockOrder;
-
-PageType Other(PageType type) {
-  return type == PageType::kOrdinary ? PageType::kPurgeable
-                                     : PageType::kOrdinary;
-}
 
 PageWord WordOf(const Page& page) { return PageWord(LoadRelaxed(page.word)); }
 
@@ -25,8 +21,23 @@ const char* ZoneKindName(ZoneKind kind) {
   return kind == ZoneKind::kNormal ? "Normal" : "Movable";
 }
 
-void Zone::Lock(ThreadOwner owner) {
-  LockCounted(z_->lock, z_->lock_counters, owner);
+bool Zone::Lock(ThreadContext& thread) {
+  LockWait wait;
+  if (!LockCounted(z_->lock, z_->lock_counters, thread.owner,
+                   ProbeOf(*mapping_), thread.patience, &wait)) {
+    return false;
+  }
+  if (MEMTUNED_UNLIKELY(wait.taken_over)) {
+    CountTakeover(*mapping_, LockKind::kZone);
+    RecoverLocked();
+  }
+  return true;
+}
+
+void Zone::Lock(ThreadOwner owner) NO_THREAD_SAFETY_ANALYSIS {
+  ThreadContext thread;
+  thread.owner = owner;
+  Lock(thread);
 }
 
 void Zone::Unlock(uint64_t pages) {
@@ -37,23 +48,8 @@ void Zone::Unlock(uint64_t pages) {
   z_->lock.Unlock();
 }
 
-void Zone::OpenIntentLocked(Pfn pfn) {
-  const uint32_t area = pfn.value >> kMaxOrder;
-  if (LoadRelaxed(z_->intent.area) == area) return;
-  const Shared32& area_free = mapping_->free_areas[pfn.value >> kSectionShift]
-                                  .area_free[area % SectionFreeAreas::kAreas];
-  Store(z_->intent.area, kNil);
-  Store(z_->intent.area_free, LoadRelaxed(area_free));
-  Store(z_->intent.zone_free, LoadRelaxed(z_->free_pages));
-  Store(z_->intent.area, area);
-}
-
-void Zone::CloseIntentLocked() { Store(z_->intent.area, kNil); }
-
 void Zone::AddFreeLocked(Pfn pfn, int64_t pages) {
-  Shared32& area_free =
-      mapping_->free_areas[pfn.value >> kSectionShift]
-          .area_free[(pfn.value >> kMaxOrder) % SectionFreeAreas::kAreas];
+  Shared32& area_free = AreaFree(pfn.value >> kMaxOrder);
   Store(area_free, LoadRelaxed(area_free) + static_cast<uint32_t>(pages));
   Store(z_->free_pages,
         LoadRelaxed(z_->free_pages) + static_cast<uint64_t>(pages));
@@ -66,12 +62,6 @@ PageType Zone::BlockType(Pfn pfn) const {
   return static_cast<PageType>(LoadRelaxed(section.block_types) >> block & 1);
 }
 
-uint32_t Zone::PagesOfPageblock(Pfn pfn) const {
-  const Section& section = mapping_->sections[pfn.value >> kSectionShift];
-  const uint32_t at = pfn.value & (kPagesPerSection - 1);
-  return std::min(kPageblockPages, LoadRelaxed(section.pages) - at);
-}
-
 int Zone::SmallestOrder(int order, PageType type) const {
   for (int o = order; o < kNumOrders; ++o) {
     if (areas_.Count(type, o) != 0) return o;
@@ -79,13 +69,29 @@ int Zone::SmallestOrder(int order, PageType type) const {
   return -1;
 }
 
+Pfn Zone::FindLocked(PageType type, int order) {
+  constexpr int kMostWrongBits = 64;
+  for (int i = 0; i < kMostWrongBits; ++i) {
+    const Pfn pfn = areas_.Find(type, order);
+    if (pfn.value >= mapping_->nr_pages) break;
+    if (MEMTUNED_LIKELY(
+            WordOf(mapping_->page(pfn)).Is(PageKind::kFree, order))) {
+      return pfn;
+    }
+    // Nobody does this but a process that writes where it should not.
+    Store(z_->degraded, 1u);
+    OpenAreaLocked(pfn);
+    areas_.Clear(type, order, pfn);
+  }
+  return Pfn{kNil};
+}
+
 Pfn Zone::DetachLocked(PageType type, int from_order, int to_order) {
-  const Pfn pfn = areas_.Find(type, from_order);
-  CHECK(pfn.value < mapping_->nr_pages);
+  const Pfn pfn = FindLocked(type, from_order);
+  if (MEMTUNED_UNLIKELY(pfn.value == kNil)) return pfn;
   Page& head = mapping_->page(pfn);
   const PageWord word = WordOf(head);
-  CHECK_WITH(word.Is(PageKind::kFree, from_order), pfn.value, word.bits());
-  OpenIntentLocked(pfn);
+  OpenAreaLocked(pfn);
   areas_.Clear(type, from_order, pfn);
   for (int o = from_order; o-- > to_order;) {
     const Pfn rest{pfn.value + (1u << o)};
@@ -101,7 +107,7 @@ Pfn Zone::DetachLocked(PageType type, int from_order, int to_order) {
 uint32_t Zone::FillChunkLocked(uint32_t chunk_number, int order, PageType type,
                                uint32_t want) {
   Chunk& chunk = mapping_->chunks[chunk_number];
-  const uint32_t start = LoadRelaxed(chunk.count);
+  const uint32_t start = std::min(LoadRelaxed(chunk.count), kChunkBlocks);
   want = std::min(want, kChunkBlocks - start);
   uint32_t n = 0;
   while (n < want) {
@@ -111,6 +117,7 @@ uint32_t Zone::FillChunkLocked(uint32_t chunk_number, int order, PageType type,
     const int most = order + static_cast<int>(std::bit_width(want - n)) - 1;
     const int taken = std::min(found, most);
     const Pfn block = DetachLocked(source, found, taken);
+    if (MEMTUNED_UNLIKELY(block.value == kNil)) break;
     const uint32_t m = 1u << (taken - order);
     for (uint32_t i = 0; i < m; ++i) {
       Store(chunk.items[start + n + i], block.value + ((m - 1 - i) << order));
@@ -118,12 +125,17 @@ uint32_t Zone::FillChunkLocked(uint32_t chunk_number, int order, PageType type,
     // The array covers the blocks before their words say so; the head's word
     // goes last and commits them all.
     Store(chunk.count, start + n + m);
-    for (uint32_t i = m; i-- > 0;) {
+    const auto mark = [&](uint32_t i) {
       Page& page = mapping_->page(Pfn{block.value + (i << order)});
       SetWord(page, WordOf(page)
                         .With(PageKind::kCached, order, chunk_number)
                         .WithType(source));
-    }
+    };
+#ifndef MEMTUNED_MUTANT_HEAD_FIRST  // only a test has it the other way
+    for (uint32_t i = m; i-- > 0;) mark(i);
+#else
+    for (uint32_t i = 0; i < m; ++i) mark(i);
+#endif
     AddFreeLocked(block, -static_cast<int64_t>(m << order));
     n += m;
   }
@@ -134,20 +146,45 @@ uint32_t Zone::FillChunkLocked(uint32_t chunk_number, int order, PageType type,
 void Zone::FreeFromChunkLocked(uint32_t chunk_number, int order,
                                uint32_t blocks) {
   Chunk& chunk = mapping_->chunks[chunk_number];
-  for (uint32_t count = LoadRelaxed(chunk.count); blocks > 0; --blocks) {
-    CHECK(count > 0);
+  uint32_t count = std::min(LoadRelaxed(chunk.count), kChunkBlocks);
+  for (; blocks > 0 && count > 0; --blocks) {
     --count;
     const Pfn pfn{LoadRelaxed(chunk.items[count])};
-    CHECK(pfn.value < mapping_->nr_pages);
-    GiveBlockLocked(pfn, order);
+    const PageWord word(pfn.value < mapping_->nr_pages
+                            ? WordOf(mapping_->page(pfn))
+                            : PageWord(0));
+    if (MEMTUNED_LIKELY(word.HasState(PageWord::State(PageKind::kCached, order,
+                                                      chunk_number)) &&
+                        Owns(pfn))) {
+      GiveBlockLocked(pfn, word);
+    } else {
+      Store(z_->degraded, 1u);
+    }
     Store(chunk.count, count);
   }
+}
+
+uint64_t Zone::FreeAllOfChunkLocked(uint32_t chunk_number) {
+  Chunk& chunk = mapping_->chunks[chunk_number];
+  uint64_t pages = 0;
+  for (const Shared32& item : chunk.items) {
+    const Pfn pfn{LoadRelaxed(item)};
+    if (pfn.value >= mapping_->nr_pages || !Owns(pfn)) continue;
+    const PageWord word = WordOf(mapping_->page(pfn));
+    if (word.kind() != PageKind::kCached || word.ref() != chunk_number) {
+      continue;
+    }
+    if (GiveBlockLocked(pfn, word)) pages += uint64_t{1} << word.order();
+  }
+  return pages;
 }
 
 Pfn Zone::TakeBlockLocked(int order, PageType type, ProcessOwner owner) {
   PageType source;
   if (!SourceLocked(order, type, source)) return Pfn{kNil};
   const Pfn pfn = DetachLocked(source, SmallestOrder(order, source), order);
+  if (MEMTUNED_UNLIKELY(pfn.value == kNil)) return pfn;
+  mapping_->FlagSection(owner, pfn);
   Page& page = mapping_->page(pfn);
   SetWord(page, WordOf(page).With(PageKind::kAllocated, order, owner));
   AddFreeLocked(pfn, -(int64_t{1} << order));
@@ -155,15 +192,31 @@ Pfn Zone::TakeBlockLocked(int order, PageType type, ProcessOwner owner) {
   return pfn;
 }
 
-void Zone::GiveBlockLocked(Pfn pfn, int order) {
-  OpenIntentLocked(pfn);
+bool Zone::GiveBlockLocked(Pfn pfn, PageWord word) {
+  const int order = word.order();
+  if (MEMTUNED_UNLIKELY(!mapping_->IsBlock(pfn, order) || !Owns(pfn))) {
+    Store(z_->degraded, 1u);
+    return false;
+  }
+  OpenAreaLocked(pfn);
   const PageType type = BlockType(pfn);
-  Page& page = mapping_->page(pfn);
-  // Commits: free, next generation.
-  SetWord(page, WordOf(page)
-                    .NextGeneration()
+  // Commits: free, next generation. By compare and swap, so that of two CPUs
+  // that free it only one wins.
+  uint64_t expected = word.bits();
+  if (!Exchange(mapping_->page(pfn).word, expected,
+                word.NextGeneration()
                     .With(PageKind::kFree, order, 0)
-                    .WithType(type));
+                    .WithType(type)
+                    .bits())) {
+    return false;
+  }
+  MergeLocked(pfn, order, type);
+  AddFreeLocked(pfn, int64_t{1} << order);
+  env::Charge(env::Cost::kZoneGive);
+  return true;
+}
+
+void Zone::MergeLocked(Pfn pfn, int order, PageType type) {
   Pfn head = pfn;
   int merged = order;
   while (merged < kMaxOrder) {
@@ -174,6 +227,10 @@ void Zone::GiveBlockLocked(Pfn pfn, int order) {
     areas_.Clear(type, merged, buddy);
     head.value &= ~(1u << merged);
     ++merged;
+#ifdef MEMTUNED_MUTANT_LEFT_HEAD_FIRST  // only a test goes level by level
+    SetWord(mapping_->page(Pfn{head.value}),
+            WordOf(mapping_->page(head)).With(PageKind::kFree, merged, 0));
+#endif
   }
   if (merged != order) {
     // All levels at once: one store of the outermost head.
@@ -181,120 +238,6 @@ void Zone::GiveBlockLocked(Pfn pfn, int order) {
     SetWord(outer, WordOf(outer).With(PageKind::kFree, merged, 0));
   }
   areas_.Set(type, merged, head);
-  AddFreeLocked(pfn, int64_t{1} << order);
-  env::Charge(env::Cost::kZoneGive);
-}
-
-bool Zone::SourceLocked(int order, PageType type, PageType& source) {
-  source = type;
-  if (SmallestOrder(order, type) >= 0) return true;
-  const SectionMap pristine = areas_.Pristine();
-  const uint32_t section =
-      type == PageType::kOrdinary ? pristine.First() : pristine.Last();
-  if (section != kNil) {
-    CarveLocked(z_->first_section + section, type);
-    return true;
-  }
-  if (ClaimFromOtherLocked(order, type)) return true;
-  source = Other(type);  // one block, its page block keeps its type
-  return SmallestOrder(order, source) >= 0;
-}
-
-void Zone::CarveLocked(uint32_t section_number, PageType type) {
-  Section& section = mapping_->sections[section_number];
-  const bool was_pristine = LoadRelaxed(section.state) ==
-                            static_cast<uint32_t>(SectionState::kPristine);
-  const uint32_t start = section_number << kSectionShift;
-  const uint32_t pages = LoadRelaxed(section.pages);
-  Store(section.block_types,
-        type == PageType::kPurgeable ? ~uint64_t{0} : uint64_t{0});
-  for (uint32_t at = 0; at < pages;) {
-    int order = at == 0 ? kMaxOrder : std::min(kMaxOrder, std::countr_zero(at));
-    while (at + (1u << order) > pages) --order;
-    const Pfn pfn{start + at};
-    Page& page = mapping_->page(pfn);
-    SetWord(page, WordOf(page).With(PageKind::kFree, order, 0).WithType(type));
-    areas_.Set(type, order, pfn);
-    Shared32& area_free =
-        mapping_->free_areas[section_number]
-            .area_free[(at >> kMaxOrder) % SectionFreeAreas::kAreas];
-    Store(area_free, LoadRelaxed(area_free) + (1u << order));
-    at += 1u << order;
-  }
-  Store(section.state, static_cast<uint32_t>(SectionState::kCarved));
-  if (was_pristine) {
-    areas_.Pristine().Clear(section_number - z_->first_section);
-    Bump(z_->nr_pristine, ~0u);
-  }
-}
-
-bool Zone::ClaimFromOtherLocked(int order, PageType type) {
-  const PageType other = Other(type);
-  // The largest block first: whoever must break a page block of the other
-  // type should have to do it rarely.
-  for (int o = kMaxOrder; o >= order; --o) {
-    if (areas_.Count(other, o) == 0) continue;
-    const Pfn found = areas_.Find(other, o);
-    const Pfn block{found.value & ~(kPageblockPages - 1)};
-    if (o >= kPageblockOrder) {
-      ConvertBlockLocked(block, type);
-      return true;
-    }
-    uint32_t free_pages = 0;
-    const uint32_t pages = PagesOfPageblock(block);
-    for (uint32_t at = 0; at < pages;) {
-      const PageWord word = WordOf(mapping_->page(Pfn{block.value + at}));
-      if (word.kind() == PageKind::kFree) free_pages += 1u << word.order();
-      at += 1u << word.order();
-    }
-    if (free_pages >= pages / 2) {
-      ConvertBlockLocked(block, type);
-      return SmallestOrder(order, type) >= 0;
-    }
-    return false;
-  }
-  return false;
-}
-
-void Zone::ConvertBlockLocked(Pfn block, PageType to) {
-  OpenIntentLocked(block);
-  const PageType from = Other(to);
-  const uint32_t pages = std::max(PagesOfPageblock(block),
-                                  1u << WordOf(mapping_->page(block)).order());
-  Section& section = mapping_->sections[block.value >> kSectionShift];
-  uint64_t types = LoadRelaxed(section.block_types);
-  for (uint32_t at = 0; at < pages; at += kPageblockPages) {
-    const uint32_t index =
-        ((block.value + at) & (kPagesPerSection - 1)) >> kPageblockOrder;
-    types = to == PageType::kPurgeable ? types | 1ull << index
-                                       : types & ~(1ull << index);
-  }
-  Store(section.block_types, types);
-  for (uint32_t at = 0; at < pages;) {
-    const Pfn pfn{block.value + at};
-    Page& page = mapping_->page(pfn);
-    const PageWord word = WordOf(page);
-    if (word.kind() == PageKind::kFree && word.type() == from) {
-      areas_.Clear(from, word.order(), pfn);
-      SetWord(page, word.WithType(to));
-      areas_.Set(to, word.order(), pfn);
-    }
-    at += 1u << word.order();
-  }
-}
-
-void Zone::OnlineSectionLocked(uint32_t section_number) {
-  Section& section = mapping_->sections[section_number];
-  const uint32_t pages = LoadRelaxed(section.pages);
-  if (pages == kPagesPerSection) {
-    Store(section.state, static_cast<uint32_t>(SectionState::kPristine));
-    areas_.Pristine().Set(section_number - z_->first_section);
-    Bump(z_->nr_pristine);
-  } else {
-    CarveLocked(section_number, PageType::kOrdinary);
-  }
-  Store(z_->managed_pages, LoadRelaxed(z_->managed_pages) + pages);
-  Store(z_->free_pages, LoadRelaxed(z_->free_pages) + pages);
 }
 
 bool Zone::Above(int order, Mark mark) const {
@@ -315,7 +258,7 @@ uint64_t Zone::FreeBlocks(int order) const {
                     areas_.Count(PageType::kPurgeable, order);
   if (order == kMaxOrder) {
     blocks += uint64_t{LoadRelaxed(z_->nr_pristine)} *
-              (kPagesPerSection / kAreaPages);
+              (kPagesPerSection >> kMaxOrder);
   }
   return blocks;
 }

@@ -30,17 +30,25 @@ struct Mark {
 class Zone {
  public:
   Zone(const Mapping& mapping, ZoneShared& shared)
-      : mapping_(&mapping), z_(&shared), areas_(mapping, shared) {}
+      : mapping_(&mapping),
+        info_(&mapping.zone_info[&shared - mapping.zones]),
+        z_(&shared),
+        areas_(mapping, shared) {}
 
   ZoneShared& shared() const { return *z_; }
   ShmLock<LockRank::kZone>& lock() const RETURN_CAPABILITY(z_->lock) {
     return z_->lock;
   }
-  uint32_t node() const { return z_->node; }
+  const ZoneInfo& info() const { return *info_; }
+  uint32_t node() const { return info_->node; }
 
-  // Takes the zone lock and counts it.
-  // Blocks: while another holds it; policy memtuned moves at most 64 blocks
-  // under it.
+  // Takes the zone lock and counts it. From a holder that died it is taken
+  // over, and what that one was changing is ended first.
+  // Blocks: while another holds it, as long as the thread's operation has
+  // patience; policy memtuned moves at most 64 blocks under it.
+  // Returns: false when the holder lives and does not let go.
+  bool Lock(ThreadContext& thread) TRY_ACQUIRE(true, z_->lock);
+  // With endless patience.
   void Lock(ThreadOwner owner) ACQUIRE(z_->lock);
   // `pages`: how many pages moved under this hold, for the maximum.
   void Unlock(uint64_t pages) RELEASE(z_->lock);
@@ -54,13 +62,16 @@ class Zone {
   // Frees the `blocks` topmost blocks of a chunk in a thread's hands.
   void FreeFromChunkLocked(uint32_t chunk, int order, uint32_t blocks)
       REQUIRES(z_->lock);
+  // Frees what words say is in a chunk, whatever its count says: that of a
+  // thread that died. Returns: pages.
+  uint64_t FreeAllOfChunkLocked(uint32_t chunk) REQUIRES(z_->lock);
 
   // One block for `owner`, straight from the free areas; kNil when there is
   // none.
   Pfn TakeBlockLocked(int order, PageType type, ProcessOwner owner)
       REQUIRES(z_->lock);
-  // Returns a block whose word the caller knows to be its own.
-  void GiveBlockLocked(Pfn pfn, int order) REQUIRES(z_->lock);
+  // Returns a block if its word still is `word`. Returns: whether it was.
+  bool GiveBlockLocked(Pfn pfn, PageWord word) REQUIRES(z_->lock);
 
   // Hands section `section` (pool number) to the zone. Its frames exist.
   void OnlineSectionLocked(uint32_t section) REQUIRES(z_->lock);
@@ -89,6 +100,10 @@ class Zone {
 
  private:
   PageType BlockType(Pfn pfn) const;
+  // REQUIRES: a page of the pool.
+  bool Owns(Pfn pfn) const {
+    return mapping_->ZoneOfSection(pfn.value >> kSectionShift) == info_->number;
+  }
   // Pages from `pfn` to the end of its page block, fewer at a section's end.
   uint32_t PagesOfPageblock(Pfn pfn) const;
   // Smallest order from `order` up with a free block of `type`, -1: none.
@@ -101,15 +116,42 @@ class Zone {
   void CarveLocked(uint32_t section, PageType type) REQUIRES(z_->lock);
   bool ClaimFromOtherLocked(int order, PageType type) REQUIRES(z_->lock);
   void ConvertBlockLocked(Pfn head, PageType to) REQUIRES(z_->lock);
+  // Writes the free blocks of a section that nobody used yet.
+  void WriteFreeBlocksLocked(uint32_t section, PageType type)
+      REQUIRES(z_->lock);
+  // What an intent of these kinds asks for; done twice it does no harm.
+  void EndCarveLocked(uint32_t section, PageType type) REQUIRES(z_->lock);
+  void EndOnlineLocked(uint32_t section) REQUIRES(z_->lock);
+  // A free block of exactly this order; kNil when there is none. Bits that are
+  // wrong are cleared.
+  Pfn FindLocked(PageType type, int order) REQUIRES(z_->lock);
   // Takes a free block of exactly `from_order` and splits it down to
   // `to_order`; its word still says free. Counts are not adjusted.
   Pfn DetachLocked(PageType type, int from_order, int to_order)
       REQUIRES(z_->lock);
-  void OpenIntentLocked(Pfn pfn) REQUIRES(z_->lock);
+  // The block's word says free: merges it upwards and lists it.
+  void MergeLocked(Pfn pfn, int order, PageType type) REQUIRES(z_->lock);
+
+  // Before the first store of a change, unless the same one is noted already.
+  void OpenIntentLocked(IntentKind kind, uint32_t number,
+                        PageType type = PageType::kOrdinary) REQUIRES(z_->lock);
+  void OpenAreaLocked(Pfn pfn) REQUIRES(z_->lock) {
+    OpenIntentLocked(IntentKind::kArea, pfn.value >> kMaxOrder);
+  }
   void CloseIntentLocked() REQUIRES(z_->lock);
+  // Ends the change a dead holder of the lock had under way.
+  void RecoverLocked() REQUIRES(z_->lock);
+  // Makes free areas and counts say what the words of an area say, and merges
+  // what a death left unmerged.
+  void RebuildAreaLocked(uint32_t area) REQUIRES(z_->lock);
   void AddFreeLocked(Pfn pfn, int64_t pages) REQUIRES(z_->lock);
+  Shared32& AreaFree(uint32_t area) const {
+    return mapping_->free_areas[area / SectionFreeAreas::kAreas]
+        .area_free[area % SectionFreeAreas::kAreas];
+  }
 
   const Mapping* mapping_;
+  const ZoneInfo* info_;
   ZoneShared* z_;
   FreeAreas areas_;
 };

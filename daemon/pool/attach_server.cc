@@ -20,6 +20,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "core/attach_message.h"
+#include "core/base/thread_state.h"
 #include "core/reap.h"
 #include "core/slot_table.h"
 #include "daemon/log.h"
@@ -33,22 +34,6 @@ constexpr size_t kMaxClients = 4096;
 absl::Status Unavailable(const std::string& path, const char* what) {
   return absl::UnavailableError(absl::StrCat("attach socket ", path, ": ", what,
                                              ": ", std::strerror(errno)));
-}
-
-// Field 22 of /proc/PID/stat, counted after the command, which may hold
-// anything.
-uint64_t StartTimeOf(uint32_t pid) {
-  std::ifstream file(absl::StrCat("/proc/", pid, "/stat"));
-  std::string text((std::istreambuf_iterator<char>(file)),
-                   std::istreambuf_iterator<char>());
-  const size_t end = text.rfind(')');
-  if (end == std::string::npos) return 0;
-  std::istringstream fields(text.substr(end + 1));
-  std::string field;
-  for (int i = 3; i <= 22 && fields >> field; ++i) {
-    if (i == 22) return std::strtoull(field.c_str(), nullptr, 10);
-  }
-  return 0;
 }
 
 uint64_t UnixNs() {
@@ -144,7 +129,7 @@ AttachServer::~AttachServer() {
 
 void AttachServer::Run() {
   pthread_setname_np(pthread_self(), "attach");
-  TakeThreadSlot(*segment_, 0, &context_);
+  TakeThreadSlot(*segment_, kDaemonProcess, &context_);
   while (!stopping_.load()) {
     std::vector<pollfd> polled = {{wake_fd_, POLLIN, 0},
                                   {listen_fd_, POLLIN, 0}};
@@ -292,8 +277,7 @@ void AttachServer::Close(Client& client) {
 }
 
 void AttachServer::Reap(Client& client) {
-  const ReapResult result =
-      ReapProcess(*segment_, client.owner, context_.owner);
+  const ReapResult result = ReapProcess(*segment_, client.owner, context_);
   LogEvent(result.blocks == 0 ? LogLevel::kDebug : LogLevel::kInfo,
            "process-gone",
            {{"pool", pool_},

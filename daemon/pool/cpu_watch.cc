@@ -32,7 +32,7 @@ CpuWatch::~CpuWatch() {
 void CpuWatch::Run() {
   pthread_setname_np(pthread_self(), "cpu-watch");
   ThreadContext thread;
-  TakeThreadSlot(*segment_, 0, &thread);
+  TakeThreadSlot(*segment_, kDaemonProcess, &thread);
   for (;;) {
     {
       MutexLock lock(mutex_);

@@ -13,8 +13,8 @@ void PoolSubject::DrainZoneLocked(uint32_t number, const Scope& scope,
   const Mapping& m = segment_->mapping();
   Zone& zone = segment_->zone(number);
   ZoneShared& z = zone.shared();
-  out->node = static_cast<int>(z.node);
-  out->zone = ZoneKindName(z.kind);
+  out->node = static_cast<int>(zone.node());
+  out->zone = ZoneKindName(zone.info().kind);
   out->largest_free_order_before = zone.LargestFreeOrder();
   const auto in_scope = [&scope](uint32_t cpu) {
     return scope.cpus.empty() ||
@@ -31,15 +31,16 @@ void PoolSubject::DrainZoneLocked(uint32_t number, const Scope& scope,
       out->pages_after += before;
       continue;
     }
+    thread_.patience.Renew();
     const auto drained =
         static_cast<int64_t>(Pageset(m, zone, shared, thread_).Drain());
     if (drained != 0) out->by_cpu.emplace_back(static_cast<int>(cpu), drained);
     out->pages_after += LoadRelaxed(shared.pages);
   }
   if (scope.cpus.empty()) {
-    out->pages_before += static_cast<int64_t>(LoadRelaxed(z.depot_pages));
+    out->pages_before += static_cast<int64_t>(z.DepotPages());
     if (!validate_only) Pageset::DrainDepot(m, zone, thread_);
-    out->pages_after += static_cast<int64_t>(LoadRelaxed(z.depot_pages));
+    out->pages_after += static_cast<int64_t>(z.DepotPages());
   }
   out->largest_free_order_after = zone.LargestFreeOrder();
 }
@@ -64,7 +65,7 @@ absl::StatusOr<DrainResult> PoolSubject::Drain(const Scope& scope,
   }
   if (!context.validate_only) {
     SegmentHeader& header = segment_->header();
-    header.tuning_lock.Lock(thread_.owner);
+    if (absl::Status s = LockTuning(); !s.ok()) return s;
     Bump(header.generation);
     header.tuning_lock.Unlock();
   }

@@ -123,9 +123,10 @@ absl::StatusOr<std::unique_ptr<PoolSubject>> PoolSubject::Create(
     const auto id = static_cast<size_t>(FindTunable(assignment.tunable)->id);
     Store(header.tunable_origins[id], static_cast<uint32_t>(Origin::kConfig));
   }
+  BecomeDaemon(*pool->segment_);
   {
     MutexLock lock(pool->mutex_);
-    TakeThreadSlot(*pool->segment_, 0, &pool->thread_);
+    TakeThreadSlot(*pool->segment_, kDaemonProcess, &pool->thread_);
   }
   if (topology.source == TopologySource::kLive) {
     BindFrames(*pool->segment_);
@@ -207,24 +208,32 @@ ChangeResult PoolSubject::ResultLocked(std::vector<ValueChange> values,
   return result;
 }
 
-void PoolSubject::StoreTunablesLocked(const std::vector<ValueChange>& values) {
-  Segment& segment = *segment_;
-  SegmentHeader& header = segment.header();
+absl::Status PoolSubject::LockTuning() {
+  thread_.patience.Renew();
+  if (memtuned::LockTuning(*segment_, thread_.owner, thread_.patience)) {
+    return absl::OkStatus();
+  }
+  return absl::UnavailableError(
+      absl::StrCat(name_, ": the process that holds the tuning lock does not ",
+                   "run (`memtunectl processes` names it); nothing changed"));
+}
+
+absl::Status PoolSubject::StoreTunablesLocked(
+    const std::vector<ValueChange>& values) {
+  std::vector<TunableWord> words;
   bool only_watermarks = true;
-  segment.header().tuning_lock.Lock(thread_.owner);
-  const uint64_t generation = LoadRelaxed(header.generation) + 1;
   for (const ValueChange& change : values) {
     const TunableDef& def = *FindTunable(change.tunable);
-    const auto id = static_cast<size_t>(def.id);
-    Store(header.tunables[id], EncodeTunable(def, change.requested));
-    Store(header.tunable_generations[id], generation);
-    Store(header.tunable_origins[id], static_cast<uint32_t>(Origin::kChange));
+    words.push_back({def.id, EncodeTunable(def, change.requested)});
     only_watermarks &= change.tunable.rfind("watermark.", 0) == 0;
   }
-  Store(header.generation, generation);
-  RecalculateLocked(segment, only_watermarks ? RecalculateTrigger::kWatermark
-                                             : RecalculateTrigger::kTunable);
-  segment.header().tuning_lock.Unlock();
+  if (absl::Status s = LockTuning(); !s.ok()) return s;
+  ChangeTunablesLocked(*segment_, words,
+                       static_cast<uint32_t>(Origin::kChange));
+  RecalculateLocked(*segment_, only_watermarks ? RecalculateTrigger::kWatermark
+                                               : RecalculateTrigger::kTunable);
+  segment_->header().tuning_lock.Unlock();
+  return absl::OkStatus();
 }
 
 absl::StatusOr<ChangeResult> PoolSubject::Apply(
@@ -261,7 +270,7 @@ absl::StatusOr<ChangeResult> PoolSubject::Apply(
     for (ValueChange& change : values) change.after = change.requested;
     return ResultLocked(std::move(values), std::move(effects));
   }
-  StoreTunablesLocked(values);
+  if (absl::Status s = StoreTunablesLocked(values); !s.ok()) return s;
   if (inputs.policy != old_policy) {
     // Another policy keeps other lists: what lies in the old ones would be
     // found by nobody.
@@ -288,7 +297,7 @@ absl::StatusOr<std::vector<uint32_t>> PoolSubject::ZonesOf(
   std::vector<uint32_t> zones;
   std::set<std::string> kinds;
   for (uint32_t i = 0; i < m.nr_zones; ++i) {
-    const ZoneShared& z = m.zones[i];
+    const ZoneInfo& z = m.zone_info[i];
     const std::string kind = ZoneKindName(z.kind);
     kinds.insert(kind);
     const bool node_ok = scope.nodes.empty() ||
@@ -324,14 +333,14 @@ absl::StatusOr<ChangeResult> PoolSubject::Recalculate(
     for (uint32_t number : *zones) {
       const Zone& zone = segment_->zone(number);
       if (effect.where == absl::StrCat("nodes/", zone.node(), "/zones/",
-                                       ZoneKindName(zone.shared().kind))) {
+                                       ZoneKindName(zone.info().kind))) {
         effects.push_back(effect);
       }
     }
   }
   if (!context.validate_only) {
     Segment& segment = *segment_;
-    segment.header().tuning_lock.Lock(thread_.owner);
+    if (absl::Status s = LockTuning(); !s.ok()) return s;
     RecalculateLocked(segment, RecalculateTrigger::kRequest, *zones);
     Bump(segment.header().generation);
     segment.header().tuning_lock.Unlock();

@@ -54,7 +54,9 @@ class PoolSubject : public Subject {
   // exist.
   absl::StatusOr<std::vector<uint32_t>> ZonesOf(const Scope& scope) const;
   absl::Status CheckEtag(const std::string& etag) const;
-  void StoreTunablesLocked(const std::vector<ValueChange>& values)
+  // Errors: kUnavailable when a stopped process holds the tuning lock.
+  absl::Status LockTuning() REQUIRES(mutex_);
+  absl::Status StoreTunablesLocked(const std::vector<ValueChange>& values)
       REQUIRES(mutex_);
   void DrainZoneLocked(uint32_t zone, const Scope& scope, bool validate_only,
                        ZoneDrain* out) REQUIRES(mutex_);

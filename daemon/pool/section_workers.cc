@@ -47,7 +47,7 @@ bool SectionWorkers::Wait() {
 void SectionWorkers::Run(uint32_t zone) {
   pthread_setname_np(pthread_self(), "sections");
   ThreadContext thread;
-  TakeThreadSlot(*segment_, 0, &thread);
+  TakeThreadSlot(*segment_, kDaemonProcess, &thread);
   const std::string where = absl::StrCat("nodes/", segment_->zone(zone).node());
   while (Wait()) {
     const auto more = segment_->InitialiseNextSection(zone, thread.owner);

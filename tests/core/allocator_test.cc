@@ -166,8 +166,9 @@ TEST_F(AllocatorTest, AnothersBlockIsFreedWhileAStrangerHoldsAGuard) {
   ASSERT_NE(pfn.value, kNil);
   const GuardKind kind = pool_.mapping().guard;
   PagesetShared& pageset = pool_.PagesetHere();
-  const ThreadOwner stranger = 5;  // a thread slot that is nobody's
-  pageset.guard.LockFromAnywhere(stranger, kind);
+  ThreadContext stranger;
+  TakeThreadSlot(pool_.segment(), theirs_->owner(), &stranger);
+  pageset.guard.LockFromAnywhere(stranger.owner, kind);
 
   EXPECT_EQ(ours_->Free(pfn, 0), FreeResult::kFreed);
 

@@ -127,7 +127,7 @@ TEST_F(SeedCaseTest, AllocationInitialisesSectionsOnDemand) {
     ASSERT_NE(allocator_->Allocate(kMaxOrder).value, kNil);
   }
 
-  EXPECT_GE(LoadRelaxed(pool_->segment().header().sections_initialised), 4u);
+  EXPECT_GE(pool_->segment().SectionsInitialised(), 4u);
 }
 
 }  // namespace

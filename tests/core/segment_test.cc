@@ -101,7 +101,7 @@ TEST(SegmentAttachTest, RefusesWhatIsNoSegment) {
   EXPECT_FALSE(Segment::Attach(-1, {}).ok());
 }
 
-// A copy of a segment's metadata with one field of the header changed.
+// A copy of a segment's metadata with one field changed.
 class BrokenSegmentTest : public testing::Test {
  protected:
   absl::Status AttachWith(void (*change)(SegmentHeader&)) {
@@ -109,12 +109,11 @@ class BrokenSegmentTest : public testing::Test {
     const uint64_t bytes = good.header().total_bytes;
     const int fd = memfd_create("broken", MFD_CLOEXEC);
     EXPECT_EQ(ftruncate(fd, static_cast<off_t>(bytes)), 0);
-    void* page = mmap(nullptr, sizeof(SegmentHeader), PROT_READ | PROT_WRITE,
-                      MAP_SHARED, fd, 0);
-    std::memcpy(page, static_cast<const void*>(&good.header()),
-                sizeof(SegmentHeader));
-    change(*static_cast<SegmentHeader*>(page));
-    munmap(page, sizeof(SegmentHeader));
+    void* copy =
+        mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+    std::memcpy(copy, static_cast<const void*>(&good.header()), bytes);
+    change(*static_cast<SegmentHeader*>(copy));
+    munmap(copy, bytes);
     return Segment::Attach(fd, {}).status();
   }
 
@@ -222,7 +221,7 @@ TEST_F(InitialisationTest, ManyThreadsAtItBringEachSectionOnce) {
   for (std::thread& thread : threads) thread.join();
 
   EXPECT_EQ(Managed(), 4 * kPagesPerSection);
-  EXPECT_EQ(LoadRelaxed(pool_.segment().header().sections_initialised), 4u);
+  EXPECT_EQ(pool_.segment().SectionsInitialised(), 4u);
   EXPECT_EQ(ZoneChecker(pool_.segment()).Check(), "");
 }
 

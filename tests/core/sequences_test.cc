@@ -16,6 +16,7 @@
 #include <random>
 #include <thread>
 
+#include "core/base/thread_state.h"
 #include "core/mm/pageset.h"
 #include "core/recalculate.h"
 #include "core/slot_table.h"
@@ -327,6 +328,10 @@ void PlayProcess(Segment& segment, ProcessOwner owner, int number,
   {
     auto segment = Segment::Attach(dup(mapped_by_parent.metadata_fd()), {});
     if (!segment.ok()) _exit(2);
+    ProcessSlot* slot = FindProcessSlot(**segment, owner);
+    const auto pid = static_cast<uint32_t>(getpid());
+    Store(slot->pid, pid);
+    Store(slot->start_time_ticks, StartTimeOf(pid));
     PlayProcess(**segment, owner, number, shared, operations, anvils, [&] {
       while (!shared.go_on) usleep(1000);
     });
@@ -418,11 +423,11 @@ TEST_F(Sequences, LeaveEveryPageInExactlyOnePlace) {
   }
   EXPECT_EQ(refused, shared_->refusals);
   EXPECT_GT(refused, 0u);
-  std::printf("  %lu operations, %lu refused frees, %lu sections\n",
-              static_cast<unsigned long>(shared_->operations.load()),
-              static_cast<unsigned long>(refused),
-              static_cast<unsigned long>(
-                  LoadRelaxed(pool_.segment().header().sections_initialised)));
+  std::printf(
+      "  %lu operations, %lu refused frees, %lu sections\n",
+      static_cast<unsigned long>(shared_->operations.load()),
+      static_cast<unsigned long>(refused),
+      static_cast<unsigned long>(pool_.segment().SectionsInitialised()));
 
   GiveBackTheRest(*holder, anvils);
 }

@@ -77,7 +77,7 @@ TEST_F(ZoneCheckerTest, AcceptsASoundPoolAndCountsItsPages) {
   EXPECT_EQ(pages.allocated + pages.offered, 4 * 2047u);
   EXPECT_EQ(pages.offered, 4u);
   EXPECT_EQ(pages.of_owner.at(allocator_->owner()), 4 * 2047u);
-  EXPECT_GT(LoadRelaxed(zone().depot_pages), 0u);
+  EXPECT_GT(zone().DepotPages(), 0u);
   EXPECT_GT(LoadRelaxed(zone().nr_pristine), 0u);
 }
 
@@ -95,9 +95,9 @@ TEST_F(ZoneCheckerTest, FindsHeldLocks) {
 }
 
 TEST_F(ZoneCheckerTest, FindsOpenIntentsAndPendingChunks) {
-  Store(zone().intent.area, 3u);
+  Store(zone().intent.what, 3u);
   EXPECT_THAT(Check(), HasSubstr("intent on area 3"));
-  Store(zone().intent.area, kNil);
+  Store(zone().intent.what, kNil);
   Store(pool_.mapping().threads[5].pending, kPendingChunk | 2);
   EXPECT_THAT(Check(), HasSubstr("thread slot 5"));
 }
@@ -221,7 +221,9 @@ TEST_F(ZoneCheckerTest, FindsEveryWrongCount) {
       {"area_free says", bump32(pool_.mapping().free_areas[0].area_free[2])},
       {"its chunks have", bump32(pageset().pages)},
       {"after", bump32(pageset().lists[0].nr_deque)},
-      {"depot of zone 0 says", bump64(zone().depot_pages)},
+      {"depot of zone 0 list 0 says",
+       bump64(zone().depot[0].pages[ChunkStack::ParityOf(
+           LoadRelaxed(zone().depot[0].head))])},
   };
   for (const Count& count : counts) {
     count.add(1);

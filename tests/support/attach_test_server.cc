@@ -218,16 +218,10 @@ void AttachTestServer::GiveBack(uint32_t owner) {
     const bool held = word.kind() == PageKind::kAllocated ||
                       word.kind() == PageKind::kOffered;
     if (!held || word.ref() != owner) continue;
-    const int order = word.order();
-    Zone& zone =
-        segment_->zone(LoadRelaxed(m.sections[pfn >> kSectionShift].zone));
+    Zone& zone = segment_->zone(m.ZoneOfSection(pfn >> kSectionShift));
     zone.Lock(kCreatorOwner);
-    uint64_t expected = word.bits();
-    if (Exchange(m.memmap[pfn].word, expected,
-                 word.With(PageKind::kCached, order, kNoChunk).bits())) {
-      zone.GiveBlockLocked(Pfn{pfn}, order);
-    }
-    zone.Unlock(uint64_t{1} << order);
+    zone.GiveBlockLocked(Pfn{pfn}, word);
+    zone.Unlock(uint64_t{1} << word.order());
   }
 }
 
@@ -248,10 +242,8 @@ int AttachTestServer::AttachedProcesses() const {
   const Mapping& m = segment_->mapping();
   int attached = 0;
   for (uint32_t i = 0; i < m.nr_processes; ++i) {
-    attached += Load(m.processes[i].state) ==
-                        static_cast<uint32_t>(SlotState::kAttached)
-                    ? 1
-                    : 0;
+    const auto state = static_cast<SlotState>(Load(m.processes[i].state));
+    attached += state != SlotState::kFree ? 1 : 0;
   }
   return attached;
 }

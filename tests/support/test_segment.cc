@@ -7,6 +7,7 @@
 #include <cstdlib>
 
 #include "core/base/check.h"
+#include "core/base/thread_state.h"
 #include "core/mm/pageset.h"
 #include "core/recalculate.h"
 #include "core/slot_table.h"
@@ -58,6 +59,7 @@ PagesetShared& TestSegment::PagesetHere(uint32_t zone) {
 ProcessOwner TestSegment::TakeProcess() {
   ProcessIdentity identity;
   identity.pid = static_cast<uint32_t>(getpid());
+  identity.start_time_ticks = StartTimeOf(identity.pid);
   auto owner = TakeProcessSlot(*segment_, identity);
   CHECK(owner.ok());
   return *owner;

@@ -63,12 +63,20 @@ void ZoneChecker::CheckLocks() {
     if (holder != 0) Fail(absl::StrCat(what, " is held by ", holder));
   };
   free_lock(segment_.header().tuning_lock.HolderNow(), "the tuning lock");
+  for (int i = 0; i < kNumEmptyStacks; ++i) {
+    free_lock(m_.empty_chunks[i].lock.HolderNow(),
+              absl::StrCat("the lock of empty chunks ", i));
+  }
   for (uint32_t z = 0; z < m_.nr_zones; ++z) {
     const ZoneShared& zone = m_.zones[z];
     free_lock(zone.lock.HolderNow(), absl::StrCat("the lock of zone ", z));
-    if (LoadRelaxed(zone.intent.area) != kNil) {
+    for (size_t list = 0; list < zone.depot.size(); ++list) {
+      free_lock(zone.depot[list].lock.HolderNow(),
+                absl::StrCat("the lock of depot ", list, " of zone ", z));
+    }
+    if (LoadRelaxed(zone.intent.what) != kNil) {
       Fail(absl::StrCat("zone ", z, ": intent on area ",
-                        LoadRelaxed(zone.intent.area), " is open"));
+                        LoadRelaxed(zone.intent.what), " is open"));
     }
     for (uint32_t cpu = 0; cpu < m_.nr_cpus; ++cpu) {
       if ((LoadRelaxed(zone.used_cpus[cpu / 64]) >> (cpu % 64) & 1) == 0) {

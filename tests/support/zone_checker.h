@@ -65,6 +65,7 @@ class ZoneChecker {
   void CheckDepot(const ZoneShared& zone);
   void CheckEmpties();
   void CheckLostChunks();
+  bool HandedOut(uint32_t chunk) const;
   // Notes that a chunk was found; returns its pages.
   uint64_t Visit(uint32_t chunk, ChunkPlace place, int list, uint32_t ref,
                  uint32_t zone, uint32_t count, const std::string& where);

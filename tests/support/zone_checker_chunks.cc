@@ -15,10 +15,21 @@ const char* PlaceName(ChunkPlace place) {
 
 }  // namespace
 
+bool ZoneChecker::HandedOut(uint32_t number) const {
+  for (int i = 0; i < kNumEmptyStacks; ++i) {
+    const ChunkStack& stack = m_.empty_chunks[i];
+    if (number >= LoadRelaxed(stack.fresh_begin) &&
+        number < LoadRelaxed(stack.fresh)) {
+      return true;
+    }
+  }
+  return false;
+}
+
 uint64_t ZoneChecker::Visit(uint32_t number, ChunkPlace place, int list,
                             uint32_t ref, uint32_t zone, uint32_t count,
                             const std::string& where) {
-  if (number == kNoChunk || number >= LoadRelaxed(*m_.fresh_chunks)) {
+  if (!HandedOut(number)) {
     Fail(absl::StrCat(where, ": ", number, " is no chunk"));
     return 0;
   }
@@ -123,12 +134,12 @@ void ZoneChecker::CheckPageset(const ZoneShared& zone, uint32_t cpu) {
 }
 
 void ZoneChecker::CheckDepot(const ZoneShared& zone) {
-  uint64_t pages = 0;
   for (int list = 0; list < kNumLists && !failed(); ++list) {
-    const uint64_t head =
-        LoadRelaxed(zone.depot[static_cast<size_t>(list)].head);
+    const ChunkStack& stack = zone.depot[static_cast<size_t>(list)];
+    const uint64_t head = LoadRelaxed(stack.head);
     const std::string where =
         absl::StrCat("depot of zone ", zone.number, " list ", list);
+    uint64_t pages = 0;
     uint32_t found = 0;
     uint32_t chunk = ChunkStack::ChunkOf(head);
     for (; chunk != kNoChunk && !failed(); ++found) {
@@ -142,25 +153,27 @@ void ZoneChecker::CheckDepot(const ZoneShared& zone) {
       Fail(absl::StrCat(where, " says ", ChunkStack::CountOf(head),
                         " chunks, has ", found));
     }
-  }
-  if (!failed() && pages != LoadRelaxed(zone.depot_pages)) {
-    Fail(absl::StrCat("depot of zone ", zone.number, " says ",
-                      LoadRelaxed(zone.depot_pages), " pages, has ", pages));
+    if (!failed() && pages != stack.PagesNow()) {
+      Fail(absl::StrCat(where, " says ", stack.PagesNow(), " pages, has ",
+                        pages));
+    }
   }
 }
 
 void ZoneChecker::CheckEmpties() {
-  uint32_t chunk = ChunkStack::ChunkOf(LoadRelaxed(m_.empty_chunks->head));
-  while (chunk != kNoChunk && !failed()) {
-    Visit(chunk, ChunkPlace::kEmpty, 0, 0, 0, 0, "stack of empty chunks");
-    if (!failed()) chunk = LoadRelaxed(m_.chunks[chunk].next);
+  for (int i = 0; i < kNumEmptyStacks; ++i) {
+    uint32_t chunk = ChunkStack::ChunkOf(LoadRelaxed(m_.empty_chunks[i].head));
+    while (chunk != kNoChunk && !failed()) {
+      Visit(chunk, ChunkPlace::kEmpty, 0, 0, 0, 0,
+            absl::StrCat("stack of empty chunks ", i));
+      if (!failed()) chunk = LoadRelaxed(m_.chunks[chunk].next);
+    }
   }
 }
 
 void ZoneChecker::CheckLostChunks() {
-  const uint32_t fresh = LoadRelaxed(*m_.fresh_chunks);
   for (uint32_t i = 1; i < m_.nr_chunks && !failed(); ++i) {
-    if (i < fresh && !visited_[i]) {
+    if (HandedOut(i) && !visited_[i]) {
       const uint64_t word = LoadRelaxed(m_.chunks[i].word);
       Fail(absl::StrCat("chunk ", i, " is nowhere; it says ",
                         PlaceName(PlaceOf(word)), ", list ", ListOfWord(word),

@@ -8,6 +8,7 @@
 #include <set>
 #include <tuple>
 
+#include "core/slot_table.h"
 #include "tests/core/mm/vector_run.h"
 #include "tests/support/zone_checker.h"
 
@@ -138,7 +139,9 @@ TEST(PagesetTest, AGuardHeldElsewhereCostsAHoldAPage) {
   PagesetShared& pageset = run.pool().PagesetHere();
   run.Cycle(0, 10, 1);
   const Moved before = run.Now();
-  pageset.guard.LockFromAnywhere(99, run.pool().mapping().guard);
+  ThreadContext stranger;
+  TakeThreadSlot(run.pool().segment(), kDaemonProcess, &stranger);
+  pageset.guard.LockFromAnywhere(stranger.owner, run.pool().mapping().guard);
 
   run.Cycle(0, 10, 1);
 

@@ -116,7 +116,7 @@ void VectorRun::TakeFromZone(int order, uint64_t blocks) {
     CHECK(pfn.value != kNil);
     blocks_[order].push_back(pfn);
   }
-  Store(zone.shared().intent.area, kNil);
+  Store(zone.shared().intent.what, kNil);
   zone.lock().Unlock();
 }
 
@@ -152,7 +152,7 @@ Moved VectorRun::Now() {
   moved.left = LoadRelaxed(pageset_->pages);
   moved.high = LoadRelaxed(pageset_->high);
   moved.hold_pages_max = LoadRelaxed(pool_.zone().shared().hold_pages_max);
-  moved.depot = LoadRelaxed(pool_.zone().shared().depot_pages);
+  moved.depot = pool_.zone().shared().DepotPages();
   return moved;
 }
 

@@ -31,7 +31,9 @@ class ZoneTest : public testing::Test {
   void Give(Pfn pfn, int order) {
     Zone& zone = pool_->zone();
     zone.Lock(kCreatorOwner);
-    zone.GiveBlockLocked(pfn, order);
+    const PageWord word(LoadRelaxed(pool_->mapping().page(pfn).word));
+    EXPECT_EQ(word.order(), order);
+    EXPECT_TRUE(zone.GiveBlockLocked(pfn, word));
     zone.Unlock(0);
   }
   uint64_t Free() { return pool_->zone().FreePages(); }

@@ -68,9 +68,13 @@ typedef enum memtuned_status {
   MEMTUNED_LAYOUT_DIFFERS = 9, /* library and daemon are of two versions */
   MEMTUNED_POOL_FULL = 10,     /* no process slot is free */
   MEMTUNED_DEADLINE_EXCEEDED = 11,
-  MEMTUNED_BAD_REPLY = 12,   /* what answered is no memtuned daemon */
-  MEMTUNED_NO_RESOURCES = 13 /* this process is out of descriptors, memory
-                                or address space */
+  MEMTUNED_BAD_REPLY = 12,    /* what answered is no memtuned daemon */
+  MEMTUNED_NO_RESOURCES = 13, /* this process is out of descriptors, memory
+                                 or address space */
+
+  /* Freeing: another process holds a lock of the pool and is stopped. Nothing
+     changed, the block is still yours: try again. */
+  MEMTUNED_BUSY = 14
 } memtuned_status;
 
 typedef enum memtuned_memory_policy {
