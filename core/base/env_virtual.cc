@@ -261,6 +261,7 @@ void VirtualMachine::OnStore() {
 }
 
 void VirtualMachine::Kill(uint32_t number) {
+  if (number >= fibers_.size()) return;
   Fiber& fiber = fibers_[number];
   if (fiber.state == State::kDone || fiber.state == State::kKilled) return;
   if (fiber.state == State::kParked) {

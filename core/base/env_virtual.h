@@ -120,7 +120,8 @@ class VirtualMachine {
   Outcome Run(const std::vector<std::function<void()>>& bodies);
 
   // Ends a fiber, the running one or another, as SIGKILL would: its stack is
-  // abandoned, nothing on it is destroyed, and its locks stay as they are.
+  // abandoned, nothing on it is destroyed, and its locks stay as they are. One
+  // that ended, or has no body, is left alone.
   // REQUIRES: called by on_store.
   void Kill(uint32_t fiber);
   // Of the last run: whether the fiber was killed, and how many stores it came
