@@ -3,7 +3,7 @@
 #include "core/recalculate.h"
 #include "core/slot_table.h"
 #include "tests/core/virtual/crash_cases.h"
-#include "tests/core/virtual/crash_recovery.h"
+#include "tests/support/crash_recovery.h"
 
 namespace memtuned {
 namespace {

@@ -5,7 +5,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "core/slot_table.h"
-#include "tests/core/virtual/crash_recovery.h"
+#include "tests/support/crash_recovery.h"
 #include "tests/support/topology_builder.h"
 #include "tests/support/zone_checker.h"
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // What a test of crashes asks of the core once a process died.
-#ifndef MEMTUNED_TESTS_CORE_VIRTUAL_CRASH_RECOVERY_H_
-#define MEMTUNED_TESTS_CORE_VIRTUAL_CRASH_RECOVERY_H_
+#ifndef MEMTUNED_TESTS_SUPPORT_CRASH_RECOVERY_H_
+#define MEMTUNED_TESTS_SUPPORT_CRASH_RECOVERY_H_
 
 #include "core/reap.h"
 #include "core/segment.h"
@@ -34,4 +34,4 @@ void RecoverLocks(SegmentLike& segment, ThreadContext& thread) {
 
 }  // namespace memtuned
 
-#endif  // MEMTUNED_TESTS_CORE_VIRTUAL_CRASH_RECOVERY_H_
+#endif  // MEMTUNED_TESTS_SUPPORT_CRASH_RECOVERY_H_
