@@ -6,6 +6,7 @@
 
 #include <algorithm>
 #include <cstdio>
+#include <ostream>
 
 #include "tests/core/virtual/crash_cases.h"
 
@@ -64,6 +65,11 @@ struct Exploring {
   uint64_t trials;  // at least
 };
 
+void PrintTo(const Exploring& how, std::ostream* out) {
+  *out << how.name << ", " << how.cpus << " CPUs, " << how.preemptions
+       << " preemptions";
+}
+
 // On two CPUs beside each other, on one preempting each other.
 constexpr Exploring kExplored[] = {
     {"TakeFromTheLoadedChunk", 2, 1, 100},
@@ -74,7 +80,7 @@ constexpr Exploring kExplored[] = {
     {"DrainASmallPageset_trylock", 2, 1, 100},
     {"DepotPopAndPush", 2, 2, 100},
     {"TakeAndGiveAnEmptyChunk", 2, 2, 100},
-    {"Offer", 2, 3, 100},
+    {"Offer", 2, 3, 50},
     {"Revoke", 2, 3, 20},
     {"Adopt", 2, 3, 20},
     {"FreeAdopted", 2, 2, 100},
