@@ -36,6 +36,7 @@
 //   void LockEdge(const void*) before a lock in shared memory is tried and
 //                              before it is released
 //   void SharedStore()         before and after each store to shared memory
+//   void SharedCount()        before and after each addition to a counter there
 //   void SharedLoad()         before each load that synchronises (Load)
 //   void Charge(Cost)          work of a kind was done (virtual time)
 

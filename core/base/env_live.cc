@@ -2,6 +2,7 @@
 #include "core/base/env_live.h"
 
 #include <linux/membarrier.h>
+#include <signal.h>
 #include <sys/syscall.h>
 #include <sys/sysinfo.h>
 #include <unistd.h>
@@ -50,6 +51,14 @@ std::vector<int> OnlineCpus() {
   std::iota(cpus.begin(), cpus.end(), 0);
   return cpus;
 }
+
+#ifdef MEMTUNED_CRASH_POINTS
+void CountDown() {
+  if (stores_to_live.fetch_sub(1) != 1) return;
+  kill(getpid(), SIGKILL);
+  for (;;) pause();  // of other threads, one may take the signal first
+}
+#endif
 
 void SpinPause(int round) {
   constexpr int kSpins = 256;  // about 10 us of pauses

@@ -111,8 +111,20 @@ inline uint64_t NowNs() {
 // FIFO queue would convoy behind it.
 void SpinPause(int round);
 
-inline void LockEdge(const void*) {}
+#ifdef MEMTUNED_CRASH_POINTS
+// A build for tests: the process kills itself at the n-th store, or count, from
+// now; 0: it does not.
+inline std::atomic<uint64_t> stores_to_live{0};
+void CountDown();
+inline void SharedStore() {
+  if (stores_to_live.load(std::memory_order_relaxed) != 0) CountDown();
+}
+inline void SharedCount() { SharedStore(); }
+#else
 inline void SharedStore() {}
+inline void SharedCount() {}
+#endif
+inline void LockEdge(const void*) {}
 inline void SharedLoad() {}
 inline void Charge(Cost) {}
 

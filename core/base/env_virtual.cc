@@ -13,6 +13,7 @@
 #endif
 
 #include "core/base/check.h"
+#include "core/base/shm_lock.h"
 
 namespace memtuned::env {
 namespace {
@@ -110,6 +111,9 @@ struct Hooks {
     return running->explores() ? running->step_ : running->current().clock_ns;
   }
   static void Edge(const void* lock) { running->OnEdge(lock); }
+  static void Store() {
+    if (running->options_.on_store) running->OnStore();
+  }
   static void Access() { running->OnAccess(); }
   static void Spin() { running->OnSpin(); }
   static void Charge(Cost cost) { running->OnCharge(cost); }
@@ -128,7 +132,12 @@ void LockEdge(const void* lock) {
   if (running != nullptr) Hooks::Edge(lock);
 }
 void SharedStore() {
-  if (running != nullptr) Hooks::Access();
+  if (running == nullptr) return;
+  Hooks::Store();
+  Hooks::Access();
+}
+void SharedCount() {
+  if (running != nullptr) Hooks::Store();
 }
 void SharedLoad() {
   if (running != nullptr) Hooks::Access();
@@ -212,8 +221,9 @@ VirtualMachine::Outcome VirtualMachine::Run(
   }
   SwitchContext(&caller_, current().context);
   running = nullptr;
-  for (const Fiber& fiber : fibers_) {
-    end_ns_ = std::max(end_ns_, fiber.clock_ns);
+  for (uint32_t i = 0; i < fibers_.size(); ++i) {
+    end_ns_ = std::max(end_ns_, fibers_[i].clock_ns);
+    if (fibers_[i].state != State::kDone) ForgetRanksOf(i);
   }
   idle_ns = std::max(idle_ns, explores() ? step_ : end_ns_);
   return outcome_;
@@ -240,6 +250,27 @@ void VirtualMachine::OnEdge(const void* lock) {
   // After the turn: until this fiber's next edge nothing comes between this
   // and what it does to the lock, so nobody parks unseen.
   WakeFirst(traffic);
+}
+
+void VirtualMachine::OnStore() {
+  const uint64_t store = ++current().stores;
+  running = nullptr;
+  options_.on_store(current_, store);
+  running = this;
+  if (current().state == State::kKilled) LeaveForGood();
+}
+
+void VirtualMachine::Kill(uint32_t number) {
+  if (number >= fibers_.size()) return;
+  Fiber& fiber = fibers_[number];
+  if (fiber.state == State::kDone || fiber.state == State::kKilled) return;
+  if (fiber.state == State::kParked) {
+    std::erase(locks_[fiber.last_edge].parked, number);
+  }
+  fiber.state = State::kKilled;
+  ++step_;
+  WakeSpinners();
+  WakeEverybody();
 }
 
 void VirtualMachine::OnAccess() {
@@ -276,6 +307,10 @@ void VirtualMachine::OnSpin() {
 
 void VirtualMachine::OnDone() {
   current().state = State::kDone;
+  LeaveForGood();
+}
+
+void VirtualMachine::LeaveForGood() {
   if (explores()) {
     WakeSpinners();
     LeaveExplored();
@@ -303,19 +338,12 @@ void VirtualMachine::StepExplored() {
 
 void VirtualMachine::LeaveExplored() {
   const uint32_t next = NextExplored(/*current_ready=*/false);
-  if (next == kNoCpu) {
-    const bool done =
-        std::all_of(fibers_.begin(), fibers_.end(),
-                    [](const Fiber& f) { return f.state == State::kDone; });
-    BackToCaller(done ? Outcome::kFinished : Outcome::kStuck);
-    return;
-  }
-  SwitchTo(next);
+  next == kNoCpu ? BackToCaller() : SwitchTo(next);
 }
 
 uint32_t VirtualMachine::NextExplored(bool current_ready) {
   const uint64_t step = step_++;
-  if (step == kMostSteps) BackToCaller(Outcome::kStuck);
+  if (step >= kMostSteps) BackToCaller();
   ready_.clear();
   for (uint32_t i = 0; i < fibers_.size(); ++i) {
     if (fibers_[i].state == State::kReady) ready_.push_back(i);
@@ -331,8 +359,17 @@ void VirtualMachine::QueueTurn(uint32_t fiber) {
   turns_.push({fibers_[fiber].clock_ns, fiber});
 }
 
+// Drops the turns of the killed.
+bool VirtualMachine::NobodyQueued() {
+  while (!turns_.empty() &&
+         fibers_[turns_.top().fiber].state == State::kKilled) {
+    turns_.pop();
+  }
+  return turns_.empty();
+}
+
 void VirtualMachine::YieldTimed() {
-  if (turns_.empty() || turns_.top().clock_ns >= current().clock_ns) return;
+  if (NobodyQueued() || turns_.top().clock_ns >= current().clock_ns) return;
   QueueTurn(current_);
   const uint32_t next = turns_.top().fiber;
   turns_.pop();
@@ -340,11 +377,8 @@ void VirtualMachine::YieldTimed() {
 }
 
 void VirtualMachine::LeaveTimed() {
-  if (turns_.empty() && !WakeEverybody()) {
-    const bool done =
-        std::all_of(fibers_.begin(), fibers_.end(),
-                    [](const Fiber& f) { return f.state == State::kDone; });
-    BackToCaller(done ? Outcome::kFinished : Outcome::kStuck);
+  if (NobodyQueued() && !WakeEverybody()) {
+    BackToCaller();
     return;
   }
   const uint32_t next = turns_.top().fiber;
@@ -352,8 +386,8 @@ void VirtualMachine::LeaveTimed() {
   if (next != current_) SwitchTo(next);
 }
 
-// Everybody waits. Legal once after each step: a lock that was let go at the
-// very end of a body has no edge behind it.
+// Everybody waits, or a fiber was killed. Legal once after each step: a lock
+// that was let go at the very end of a body has no edge behind it.
 bool VirtualMachine::WakeEverybody() {
   if (step_ == step_of_rescue_) return false;
   step_of_rescue_ = step_;
@@ -362,6 +396,7 @@ bool VirtualMachine::WakeEverybody() {
     std::deque<uint32_t>& parked = locks_[fibers_[i].last_edge].parked;
     parked.erase(std::find(parked.begin(), parked.end(), i));
     fibers_[i].state = State::kReady;
+    fibers_[i].clock_ns = std::max(fibers_[i].clock_ns, current().clock_ns);
     QueueTurn(i);
   }
   return !turns_.empty();
@@ -387,8 +422,12 @@ void VirtualMachine::SwitchTo(uint32_t next) {
   SwitchContext(&from.context, current().context);
 }
 
-void VirtualMachine::BackToCaller(Outcome outcome) {
-  outcome_ = outcome;
+void VirtualMachine::BackToCaller() {
+  const bool done =
+      std::none_of(fibers_.begin(), fibers_.end(), [](const Fiber& fiber) {
+        return fiber.state != State::kDone && fiber.state != State::kKilled;
+      });
+  outcome_ = done ? Outcome::kFinished : Outcome::kStuck;
   SwitchContext(&current().context, caller_);
 }
 

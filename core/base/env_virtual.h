@@ -56,6 +56,7 @@ uint64_t NowNs();
 void SpinPause(int round);
 void LockEdge(const void* lock);
 void SharedStore();
+void SharedCount();
 void SharedLoad();
 void Charge(Cost cost);
 
@@ -75,6 +76,11 @@ struct MachineOptions {
   uint64_t seed = 1;  // start times and charges of a timed run
   // Empty: a timed run. Else an explored run: returns one of choice.ready.
   std::function<uint32_t(const Choice&)> choose = {};
+  // Called at each SharedStore and SharedCount, before anything else happens
+  // there, with the fiber and how many of them it came to, from 1. Outside of
+  // the run: hooks do nothing inside. May call VirtualMachine::Kill: then the
+  // point is where a process crashes.
+  std::function<void(uint32_t fiber, uint64_t store)> on_store = {};
 };
 
 // Runs bodies as fibers that take turns on the calling thread.
@@ -114,6 +120,18 @@ class VirtualMachine {
   // REQUIRES: Supported(); at most kMaxVirtualCpus bodies.
   Outcome Run(const std::vector<std::function<void()>>& bodies);
 
+  // Ends a fiber, the running one or another, as SIGKILL would: its stack is
+  // abandoned, nothing on it is destroyed, and its locks stay as they are. One
+  // that ended, or has no body, is left alone.
+  // REQUIRES: called by on_store.
+  void Kill(uint32_t fiber);
+  // Of the last run: whether the fiber was killed, and how many stores it came
+  // to. REQUIRES: it had a body.
+  bool Killed(uint32_t fiber) const {
+    return fibers_[fiber].state == State::kKilled;
+  }
+  uint64_t StoresOf(uint32_t fiber) const { return fibers_[fiber].stores; }
+
   // Of the last run. The digest covers each change of fibers and its time.
   uint64_t digest() const { return digest_; }
   uint64_t steps() const { return step_; }
@@ -124,11 +142,12 @@ class VirtualMachine {
  private:
   friend struct Hooks;
 
-  enum class State : uint8_t { kReady, kSpinning, kParked, kDone };
+  enum class State : uint8_t { kReady, kSpinning, kParked, kDone, kKilled };
   struct Fiber {
     void* context = nullptr;  // of the fiber while another one runs
     const std::function<void()>* body = nullptr;
     uint64_t clock_ns = 0;
+    uint64_t stores = 0;
     const void* last_edge = nullptr;
     State state = State::kReady;
   };
@@ -151,6 +170,7 @@ class VirtualMachine {
   Fiber& current() { return fibers_[current_]; }
 
   void OnEdge(const void* lock);
+  void OnStore();
   void OnAccess();
   void OnSpin();
   void OnCharge(Cost cost);
@@ -163,13 +183,15 @@ class VirtualMachine {
   void WakeSpinners();
 
   void QueueTurn(uint32_t fiber);
+  bool NobodyQueued();
   void YieldTimed();
   void LeaveTimed();
   bool WakeEverybody();
   void WakeFirst(LockTraffic& traffic);
 
   void SwitchTo(uint32_t fiber);
-  void BackToCaller(Outcome outcome);
+  void LeaveForGood();
+  void BackToCaller();
 
   const uint32_t cpus_;
   const MachineOptions options_;

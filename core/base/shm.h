@@ -54,6 +54,7 @@ inline bool Exchange(std::atomic<T>& where, T& expected, T value) {
 // On x86-64 one instruction; compilers make three of it.
 template <typename T>
 inline void Bump(std::atomic<T>& counter, T by = 1) {
+  env::SharedCount();
 #if defined(__x86_64__) && !MEMTUNED_THREAD_SANITIZER
   static_assert(sizeof(T) == 4 || sizeof(T) == 8);
   if constexpr (sizeof(T) == 4) {
@@ -65,12 +66,15 @@ inline void Bump(std::atomic<T>& counter, T by = 1) {
   counter.store(counter.load(std::memory_order_relaxed) + by,
                 std::memory_order_relaxed);
 #endif
+  env::SharedCount();
 }
 
 // A counter with many writers.
 template <typename T>
 inline void AtomicBump(std::atomic<T>& counter, T by = 1) {
+  env::SharedCount();
   counter.fetch_add(by, std::memory_order_relaxed);
+  env::SharedCount();
 }
 
 }  // namespace memtuned

@@ -22,10 +22,13 @@ struct HeldRanks {
   int depth = 0;
 };
 
+#ifdef MEMTUNED_VIRTUAL
+HeldRanks held_by_fiber[env::kMaxVirtualCpus];
+#endif
+
 HeldRanks& Held() {
 #ifdef MEMTUNED_VIRTUAL
-  static HeldRanks per_cpu[env::kMaxVirtualCpus];
-  return per_cpu[env::CurrentFiber()];
+  return held_by_fiber[env::CurrentFiber()];
 #else
   static thread_local HeldRanks held;
   return held;
@@ -52,6 +55,10 @@ void CheckRankRelease(LockRank rank) {
              held.rank[held.depth - 1], static_cast<int>(rank));
   --held.depth;
 }
+
+#ifdef MEMTUNED_VIRTUAL
+void ForgetRanksOf(uint32_t fiber) { held_by_fiber[fiber].depth = 0; }
+#endif
 #endif
 
 }  // namespace memtuned

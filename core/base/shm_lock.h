@@ -85,9 +85,12 @@ struct LockWait {
 // Aborts unless `rank` is below all ranks this thread (or fiber) holds.
 void CheckRankAcquire(LockRank rank);
 void CheckRankRelease(LockRank rank);
+// Virtual build: the fiber ended with whatever it held.
+void ForgetRanksOf(uint32_t fiber);
 #else
 inline void CheckRankAcquire(LockRank) {}
 inline void CheckRankRelease(LockRank) {}
+inline void ForgetRanksOf(uint32_t) {}
 #endif
 
 // 10 buckets, upper bounds of core/stats.h's kWaitBucketBounds.

@@ -32,6 +32,7 @@ TestSegment::TestSegment(const TestSegmentOptions& options) {
   config.llc_pages_per_cpu = options.llc_pages_per_cpu;
   config.with_frames = options.frames;
   config.first_sections = options.first_sections;
+  config.guard = options.guard;
   config.tunables = DefaultTunables();
   const auto set = [&](TunableId id, const TunableValue& value) {
     config.tunables[static_cast<size_t>(id)] = value;

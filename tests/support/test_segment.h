@@ -28,6 +28,8 @@ struct TestSegmentOptions {
   const char* policy = "memtuned";
   // No watermarks to speak of: min 0, step 1/10000.
   bool low_watermarks = true;
+  // kClosed: what this machine has.
+  GuardKind guard = GuardKind::kClosed;
 };
 
 // Aborts when the pool cannot be made: tests do not go on from there.

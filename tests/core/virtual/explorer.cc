@@ -34,6 +34,18 @@ class AbortReport {
 
 }  // namespace
 
+env::MachineOptions Explorer::OptionsFor(
+    env::VirtualMachine& machine, const Scenario& scenario,
+    std::function<uint32_t(const env::Choice&)> choose) {
+  env::MachineOptions options{.choose = std::move(choose)};
+  if (scenario.on_store) {
+    options.on_store = [&](uint32_t fiber, uint64_t store) {
+      scenario.on_store(machine, fiber, store);
+    };
+  }
+  return options;
+}
+
 Explorer::Point Explorer::PointOf(const env::Choice& choice) {
   Point point{choice.step, {}, 0, 0, choice.current_ready};
   CHECK(choice.ready.size() <= point.fibers.size());
@@ -92,7 +104,8 @@ Exploration Explorer::Explore(const Scenario& scenario) {
   const AbortReport report([this] { return ScheduleSoFar(); });
   env::VirtualMachine machine(
       options_.cpus,
-      {.choose = [this](const env::Choice& choice) { return Choose(choice); }});
+      OptionsFor(machine, scenario,
+                 [this](const env::Choice& choice) { return Choose(choice); }));
   Exploration result;
   points_.clear();
   do {
@@ -118,11 +131,12 @@ std::string Explorer::Replay(const Scenario& scenario,
   char arrow;
   for (uint32_t fiber; in >> step >> arrow >> fiber;) changes[step] = fiber;
   env::VirtualMachine machine(
-      options_.cpus, {.choose = [&](const env::Choice& choice) {
+      options_.cpus,
+      OptionsFor(machine, scenario, [&](const env::Choice& choice) {
         const auto it = changes.find(choice.step);
         if (it != changes.end()) return it->second;
         return choice.current_ready ? choice.current : choice.ready[0];
-      }});
+      }));
   return RunOnce(machine, scenario);
 }
 

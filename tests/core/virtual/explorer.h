@@ -24,6 +24,10 @@ struct Scenario {
   std::vector<std::function<void()>> bodies;  // 2 to 8
   // After each schedule. Returns: what is wrong, "" when nothing.
   std::function<std::string()> check;
+  // At each store of a fiber (MachineOptions::on_store); may Kill. May be
+  // empty.
+  std::function<void(env::VirtualMachine&, uint32_t fiber, uint64_t store)>
+      on_store = {};
 };
 
 struct ExplorerOptions {
@@ -61,6 +65,9 @@ class Explorer {
     bool current_ready;
   };
 
+  static env::MachineOptions OptionsFor(
+      env::VirtualMachine& machine, const Scenario& scenario,
+      std::function<uint32_t(const env::Choice&)> choose);
   static Point PointOf(const env::Choice& choice);
   uint32_t Choose(const env::Choice& choice);
   bool NextSchedule();

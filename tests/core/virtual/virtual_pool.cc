@@ -16,13 +16,31 @@ namespace memtuned {
 PoolSnapshot::PoolSnapshot(Segment& segment, uint32_t fibers)
     : base_(segment.mapping().base),
       bytes_(base_, base_ + segment.header().total_bytes),
-      last_used_(fiber_last_used, fiber_last_used + fibers) {}
+      last_used_(fiber_last_used, fiber_last_used + fibers),
+      written_(base_, bytes_.size()) {}
 
-void PoolSnapshot::PutBack() {
-  std::copy(last_used_.begin(), last_used_.end(), fiber_last_used);
-  for (size_t at = 0; at < bytes_.size(); at += kPageSizeBytes) {
-    if (std::memcmp(base_ + at, &bytes_[at], kPageSizeBytes) == 0) continue;
-    std::memcpy(base_ + at, &bytes_[at], kPageSizeBytes);
+void PoolSnapshot::PutBack() { PutBack({{}, last_used_}); }
+
+PoolSnapshot::Moment PoolSnapshot::Now() const {
+  Moment moment;
+  moment.bytes.reserve(written_.pages().size() * kPageSizeBytes);
+  for (size_t at : written_.pages()) {
+    moment.bytes.insert(moment.bytes.end(), base_ + at,
+                        base_ + at + kPageSizeBytes);
+  }
+  moment.last_used.assign(fiber_last_used, fiber_last_used + last_used_.size());
+  return moment;
+}
+
+void PoolSnapshot::PutBack(const Moment& moment) {
+  std::copy(moment.last_used.begin(), moment.last_used.end(), fiber_last_used);
+  size_t nth = 0;  // byte of the moment; pages written later were as at first
+  for (size_t at : written_.pages()) {
+    const char* was =
+        nth < moment.bytes.size() ? &moment.bytes[nth] : &bytes_[at];
+    nth += kPageSizeBytes;
+    if (std::memcmp(base_ + at, was, kPageSizeBytes) == 0) continue;
+    std::memcpy(base_ + at, was, kPageSizeBytes);
   }
 }
 

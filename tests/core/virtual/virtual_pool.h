@@ -12,12 +12,13 @@
 
 #include "core/mm/pageset.h"
 #include "tests/core/virtual/explorer.h"
+#include "tests/core/virtual/write_set.h"
 #include "tests/support/test_segment.h"
 
 namespace memtuned {
 
 // Metadata as it was, put back a page at a time where it differs; and what the
-// first `fibers` fibers remember.
+// first `fibers` fibers remember. One of a segment at a time.
 class PoolSnapshot {
  public:
   PoolSnapshot(Segment& segment, uint32_t fibers);
@@ -25,10 +26,19 @@ class PoolSnapshot {
   // FNV-1a over the metadata as it is now.
   uint64_t DigestNow() const;
 
+  // A later state, as the pages written until then.
+  struct Moment {
+    std::vector<char> bytes;
+    std::vector<LastUsed> last_used;
+  };
+  Moment Now() const;
+  void PutBack(const Moment& moment);
+
  private:
   char* base_;
   std::vector<char> bytes_;
   std::vector<LastUsed> last_used_;
+  WriteSet written_;
 };
 
 // Small limits, so that a refill or flush is a few blocks.

@@ -1,0 +1,87 @@
+// SPDX-License-Identifier: Apache-2.0
+// Kills a process at every store of an operation, one after the other, lets
+// the others go on, and looks whether the pool is sound and whole afterwards.
+#ifndef MEMTUNED_TESTS_CORE_VIRTUAL_CRASH_RUN_H_
+#define MEMTUNED_TESTS_CORE_VIRTUAL_CRASH_RUN_H_
+
+#include <cstdint>
+#include <functional>
+#include <string>
+#include <vector>
+
+#include "tests/core/virtual/crash_pool.h"
+
+namespace memtuned {
+
+// An operation in which somebody dies. Bodies must be functions of the pool's
+// memory, or the n-th store is not the same one twice.
+struct CrashCase {
+  std::string name;
+  CrashPoolOptions pool = {};
+  // Once, outside of fibers.
+  std::function<void(CrashPool&)> prepare = {};
+  // On fiber kVictim.
+  std::function<void(CrashPool&)> victim;
+  // What the neighbour does meanwhile, in explored runs.
+  std::function<void(CrashPool&)> meanwhile = {};
+  // What the living do afterwards. Empty: CrashPool::Work.
+  std::function<void(CrashPool&)> work = {};
+  // When the dead were reaped and all others have done their work: what is
+  // wrong. May use fibers.
+  std::function<std::string(CrashPool&)> check = {};
+};
+
+struct CrashReport {
+  uint64_t points = 0;  // stores at which the victim died
+  std::string effect;   // of the operation when it did not
+  uint64_t trials = 0;
+  uint64_t failures = 0;
+  std::vector<std::string> first_failures;  // with where and how
+};
+
+// Thread safety: one thread, one at a time.
+class CrashRun {
+ public:
+  explicit CrashRun(const CrashCase& crash_case);
+
+  // Every n: the victim runs alone and dies at its n-th store. Then, in each
+  // of several orders, others work and one reaps.
+  CrashReport EveryStore();
+  // Every n, and of each the schedules of victim and neighbour with at most
+  // `preemptions`. One CPU: the two preempt each other on it.
+  CrashReport EverySchedule(uint32_t cpus, int preemptions);
+  // Every n, and every m: whoever takes over from the victim dies at its m-th
+  // store: the reaper, or one who only works there.
+  CrashReport TwoDeaths();
+
+ private:
+  struct Death {
+    uint32_t fiber = kVictim;
+    uint64_t store = 0;  // 0: never
+  };
+  using Order = std::vector<uint32_t>;
+
+  uint32_t Choose(const env::Choice& choice) const;
+  void OnStore(env::VirtualMachine& machine, uint32_t fiber, uint64_t store);
+  // Runs fibers one after the other. Returns: what is wrong.
+  std::string Run(const Order& order, const Death& death);
+  std::function<void()> BodyOf(uint32_t fiber);
+  // What is wrong when all but the order's have had their turn.
+  std::string GoOn(const Order& order);
+  std::string Empty();
+  std::string EffectOf(const CrashPool::Events& before);
+  void Note(CrashReport& report, const std::string& where,
+            const std::string& problem);
+
+  const CrashCase case_;
+  CrashPool pool_;
+  CrashPool::Moment start_;
+  env::VirtualMachine machine_;
+  std::vector<std::function<void()>> bodies_;  // by fiber
+  Order order_;
+  Death death_;
+};
+
+}  // namespace memtuned
+
+#endif  // MEMTUNED_TESTS_CORE_VIRTUAL_CRASH_RUN_H_
