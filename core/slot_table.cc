@@ -82,6 +82,20 @@ void ReleaseProcessSlot(Segment& segment, ProcessOwner owner) {
   Store(slot->state, kFree);
 }
 
+void FreeUnownedSlots(Segment& segment) {
+  const Mapping& m = segment.mapping();
+  for (uint32_t i = 0; i < m.nr_processes; ++i) {
+    ProcessSlot& slot = m.processes[i];
+    const uint32_t state = LoadRelaxed(slot.state);
+    const bool unowned = LoadRelaxed(slot.owner) == 0 && state != kFree;
+    if (!unowned && state != static_cast<uint32_t>(SlotState::kAttaching)) {
+      continue;
+    }
+    Store(slot.owner, 0u);
+    Store(slot.state, kFree);
+  }
+}
+
 bool ProcessLeft(const Segment& segment, ProcessOwner process) {
   const Mapping& m = segment.mapping();
   const ProcessSlot* slot = FindProcessSlot(segment, process);

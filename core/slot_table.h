@@ -26,6 +26,9 @@ absl::StatusOr<ProcessOwner> TakeProcessSlot(Segment& segment,
                                              const ProcessIdentity& identity);
 // REQUIRES: no thread of the process runs and its blocks were given back.
 void ReleaseProcessSlot(Segment& segment, ProcessOwner owner);
+// Frees process slots that a daemon was handing out or taking back when it
+// died. For a new one, before it does either.
+void FreeUnownedSlots(Segment& segment);
 // The slot `owner` names, nullptr when it is no longer that owner's.
 ProcessSlot* FindProcessSlot(const Segment& segment, ProcessOwner owner);
 

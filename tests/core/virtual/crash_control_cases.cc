@@ -130,7 +130,13 @@ void AddSlots(std::vector<CrashCase>& cases) {
   cases.push_back({.name = "ReleaseAThreadSlot",
                    .pool = kSmallPool,
                    .victim = [](CrashPool& pool) {
-                     ThreadContext context = pool.ThreadHere();
+                     const ThreadContext& here = pool.ThreadHere();
+                     ThreadContext context;
+                     context.owner = here.owner;
+                     context.process = here.process;
+                     context.slot = here.slot;
+                     const Mapping& m = pool.segment().mapping();
+                     context.life.Begin(-1, 0, m.lives[here.slot - m.threads]);
                      ReleaseThreadSlot(pool.segment(), context);
                    }});
   // Nobody's thread runs and nothing is held.
@@ -162,10 +168,7 @@ std::string SectionsProblem(CrashPool& pool) {
   if (LoadRelaxed(z.managed_pages) != z.present_pages) {
     return "a section is missing";
   }
-  const SegmentHeader& header = pool.segment().header();
-  return LoadRelaxed(header.sections_initialised) == header.nr_sections
-             ? ""
-             : "sections were miscounted";
+  return pool.segment().Initialised() ? "" : "sections were miscounted";
 }
 
 void AddSections(std::vector<CrashCase>& cases) {
