@@ -62,7 +62,7 @@ const char* FreeResultName(FreeResult result) {
 }
 
 Segment::~Segment() {
-  if (header_ != nullptr) munmap(header_, header_->total_bytes);
+  if (header_ != nullptr) munmap(header_, metadata_bytes_);
   if (reservation_ != nullptr) munmap(reservation_, reserved_bytes_);
   if (metadata_fd_ >= 0) close(metadata_fd_);
   for (int fd : frame_fds_) close(fd);
@@ -74,6 +74,7 @@ absl::Status Segment::Map(int metadata_fd, uint64_t bytes) {
       mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_SHARED, metadata_fd, 0);
   if (base == MAP_FAILED) return Failed("map metadata", errno);
   header_ = static_cast<SegmentHeader*>(base);
+  metadata_bytes_ = bytes;
   return absl::OkStatus();
 }
 
@@ -169,6 +170,9 @@ absl::Status Segment::MapMetadata(int metadata_fd) {
     return s;
   }
   const SegmentLayout layout = ComputeLayout(*header_);
+  name_.assign(header_->name.data(),
+               strnlen(header_->name.data(), header_->name.size()));
+  populate_ = header_->populate;
   mapping_ = MakeMapping(header_, layout);
   nodes_ = At<NodeShared>(header_, layout.nodes);
   distances_ = At<uint32_t>(header_, layout.distances);
@@ -190,6 +194,7 @@ absl::Status Segment::LoadZones() {
         (uint64_t{section} << kSectionShift) + zone.present_pages >
             mapping_.nr_pages ||
         zone.node_index >= mapping_.nr_nodes ||
+        zone.node >= static_cast<uint32_t>(NodeMask::kBits) ||
         zone.kind > ZoneKind::kMovable || zone.map_words != words ||
         zone.map_start != map_word) {
       return absl::DataLossError(
@@ -277,8 +282,12 @@ absl::Status Segment::ReserveFrames(uint32_t section) {
 }
 
 TunableValue Segment::Tunable(TunableId id) const {
-  return DecodeTunable(GetTunable(id),
-                       LoadRelaxed(header_->tunables[static_cast<size_t>(id)]));
+  const TunableDef& def = GetTunable(id);
+  const TunableValue value = DecodeTunable(
+      def, LoadRelaxed(header_->tunables[static_cast<size_t>(id)]));
+  if (MEMTUNED_LIKELY(CheckTunable(def, value).ok())) return value;
+  header_->Degrade(Degraded::kTunable);
+  return DefaultValue(def);
 }
 
 double Segment::RealTunable(TunableId id) const {
@@ -320,7 +329,7 @@ absl::StatusOr<bool> Segment::InitialiseNextSection(uint32_t zone_number,
 absl::Status Segment::InitialiseSection(uint32_t number, ThreadOwner owner) {
   Section& section = mapping_.sections[number];
   auto populating = static_cast<uint32_t>(SectionState::kPopulating);
-  if (header_->populate == PopulateMode::kReserve) {
+  if (populate_ == PopulateMode::kReserve) {
     if (absl::Status s = ReserveFrames(number); !s.ok()) {
       Exchange(section.state, populating,
                static_cast<uint32_t>(SectionState::kOffline));

@@ -114,7 +114,7 @@ struct SegmentHeader {
   std::array<uint8_t, 16> id;  // random: tells two pools of one name apart
 
   alignas(64) ShmLock<LockRank::kTuning> tuning_lock;
-  Shared32 degraded;
+  Shared32 degraded;    // Degraded
   Shared64 generation;  // completed changes
   // Managed pages of all zones when limits were last computed.
   Shared64 limits_managed_pages;
@@ -131,6 +131,12 @@ struct SegmentHeader {
   std::array<Shared64, 16> refused_frees;   // by FreeResult
   std::array<Shared64, 8> lock_takeovers;   // by LockKind
   Shared64 mems_allowed_retries;
+
+  void Degrade(Degraded reason) {
+    if (LoadRelaxed(degraded) == 0) {
+      Store(degraded, static_cast<uint32_t>(reason));
+    }
+  }
 };
 static_assert(kNumTunables <= 32);
 
@@ -202,6 +208,10 @@ class Segment {
     return uint64_t{mapping_.nr_pages} * kPageSizeBytes;
   }
 
+  // What the header said when it was mapped.
+  const std::string& name() const { return name_; }
+
+  // The default when the word in the segment is none that could be set.
   TunableValue Tunable(TunableId id) const;
   double RealTunable(TunableId id) const;
   int64_t IntegerTunable(TunableId id) const;  // auto: -1
@@ -246,6 +256,9 @@ class Segment {
   std::vector<int> frame_fds_;
   char* frames_ = nullptr;
   uint64_t reserved_bytes_ = 0;
+  std::string name_;
+  uint64_t metadata_bytes_ = 0;
+  PopulateMode populate_ = PopulateMode::kLazy;
   void* reservation_ = nullptr;
 };
 

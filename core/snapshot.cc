@@ -30,7 +30,7 @@ uint64_t ListBlocks(const Mapping& m, const PagesetShared& p, size_t list) {
   };
   blocks += count_of(LoadRelaxed(rest.spare));
   uint32_t chunk = LoadRelaxed(rest.hot);
-  for (uint32_t left = LoadRelaxed(rest.nr_deque);
+  for (uint32_t left = std::min(LoadRelaxed(rest.nr_deque), m.nr_chunks);
        left > 0 && chunk != kNoChunk && chunk < m.nr_chunks; --left) {
     blocks += count_of(chunk);
     chunk = LoadRelaxed(m.chunks[chunk].next);
@@ -199,6 +199,10 @@ ZoneSnapshot ReadZone(const Mapping& m, const Zone& zone,
   out.lock_hold_pages_max = LoadRelaxed(z.hold_pages_max);
   out.depot_pushes = LoadRelaxed(z.depot_pushes);
   out.depot_pops = LoadRelaxed(z.depot_pops);
+  if (out.managed_pages > out.present_pages ||
+      out.free_pages > out.managed_pages) {
+    zone.shared().Degrade(Degraded::kCounts);
+  }
   if (LoadRelaxed(z.degraded) != 0) {
     out.state = ZoneState::kDegraded;
   } else if (out.managed_pages < out.present_pages) {
@@ -241,13 +245,31 @@ void ReadProcesses(const Segment& segment, Snapshot* out) {
     process.attached_unix_seconds =
         static_cast<double>(LoadRelaxed(slot.attached_unix_ns)) * 1e-9;
     const NodeMask allowed = AllowedMask(slot.mems);
-    for (uint32_t n = 0; n < m.nr_nodes; ++n) {
-      const auto node = static_cast<int>(segment.nodes()[n].os_index);
-      if (segment.nodes()[n].zone != kNil && allowed.Test(node)) {
+    for (uint32_t z = 0; z < m.nr_zones; ++z) {
+      const auto node = static_cast<int>(m.zone_info[z].node);
+      if (m.zone_info[z].kind == ZoneKind::kNormal && allowed.Test(node)) {
         process.mems_allowed.push_back(node);
       }
     }
     out->processes.push_back(std::move(process));
+  }
+}
+
+// The first reason there is; each stays until the pool ends.
+void ReadDegraded(const Segment& segment, Snapshot* out) {
+  const auto note = [out](uint32_t value, const std::string& where) {
+    const auto reason = static_cast<Degraded>(
+        std::min(value, static_cast<uint32_t>(Degraded::kCount)));
+    if (reason == Degraded::kNo || out->degraded) return;
+    out->degraded = true;
+    out->degraded_reason = where + DegradedReason(reason);
+  };
+  note(LoadRelaxed(segment.header().degraded), "");
+  const Mapping& m = segment.mapping();
+  for (uint32_t i = 0; i < m.nr_zones; ++i) {
+    note(LoadRelaxed(m.zones[i].degraded),
+         "nodes/" + std::to_string(m.zone_info[i].node) + "/zones/" +
+             ZoneKindName(m.zone_info[i].kind) + ": ");
   }
 }
 
@@ -262,24 +284,21 @@ Snapshot ReadSnapshot(Segment& segment, bool full) {
   const RecalculateInputs inputs = InputsNow(segment);
   out.policy = PolicyName(inputs.policy);
   out.ready = true;
-  out.degraded = LoadRelaxed(h.degraded) != 0;
   for (int i = 0; i < kNumTunables; ++i) {
     out.tunables[static_cast<size_t>(i)] =
         segment.Tunable(static_cast<TunableId>(i));
   }
   const std::vector<ZoneTargets> targets = ComputeTargets(segment, inputs);
-  for (uint32_t n = 0; n < m.nr_nodes; ++n) {
+  for (uint32_t zone = 0; zone < m.nr_zones; ++zone) {
     NodeSnapshot node;
-    node.node = static_cast<int>(segment.nodes()[n].os_index);
-    const uint32_t zone = segment.nodes()[n].zone;
-    if (zone < m.nr_zones) {
-      out.zones.push_back(ReadZone(m, segment.zone(zone), targets[zone],
-                                   inputs.batch_factor == 1, full, &node));
-      out.size_bytes += out.zones.back().present_pages * kPageSizeBytes;
-      out.initialised_bytes += out.zones.back().managed_pages * kPageSizeBytes;
-      out.nodes.push_back(node);
-    }
+    node.node = static_cast<int>(m.zone_info[zone].node);
+    out.zones.push_back(ReadZone(m, segment.zone(zone), targets[zone],
+                                 inputs.batch_factor == 1, full, &node));
+    out.size_bytes += out.zones.back().present_pages * kPageSizeBytes;
+    out.initialised_bytes += out.zones.back().managed_pages * kPageSizeBytes;
+    out.nodes.push_back(node);
   }
+  ReadDegraded(segment, &out);
   ReadProcesses(segment, &out);
   for (int i = 0; i < kNumTriggers; ++i) {
     out.recalculations[TriggerName(static_cast<RecalculateTrigger>(i))] =

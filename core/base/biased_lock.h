@@ -104,23 +104,23 @@ class CAPABILITY("biased_lock") BiasedLock {
     const uint64_t start = env::NowNs();
     Shared32& mine = WordFromAnywhere(kind);
     const auto swap = [&] { return Swap(mine, owner); };
-    bool held = WaitFor(mine, swap, owner, probe, patience, start, wait);
+    bool held = WaitFor(mine, swap, owner, owner, probe, patience, start, wait);
     if (held && kind == GuardKind::kBiased) {
       env::BarrierOnAllCpus();
       // Pairs with the release in Unlock.
       const auto gone = [&] { return Load(holder_) == 0; };
-      held = WaitFor(holder_, gone, 0, probe, patience, start, wait);
+      held = WaitFor(holder_, gone, owner, 0, probe, patience, start, wait);
       // Pairs with the acquire in TryLock.
       if (!held) mine.store(0, std::memory_order_release);
     }
     wait->ns = env::NowNs() - start;
-    if (!held) {
-      patience.left_ns = 0;
-      return false;
-    }
     patience.Spend(wait->ns);
-    CheckRankAcquire(kRank);
-    return true;
+    if (held) {
+      CheckRankAcquire(kRank);
+    } else {
+      patience.Lose();
+    }
+    return held;
   }
   // For those that nobody outlives: tests.
   void LockFromAnywhere(ThreadOwner owner, GuardKind kind)
@@ -151,17 +151,17 @@ class CAPABILITY("biased_lock") BiasedLock {
         expected, owner, std::memory_order_acquire, std::memory_order_relaxed);
   }
 
-  // Waits until `got` says so, or `word` is a dead owner's, whose place
-  // `owner` takes.
+  // `waiter` waits until `got` says so, or `word` is a dead owner's, whose
+  // place `heir` takes.
   template <typename Got>
-  static bool WaitFor(Shared32& word, const Got& got, ThreadOwner owner,
-                      const DeathProbe& probe, Patience& patience,
-                      uint64_t start, LockWait* wait) {
+  static bool WaitFor(Shared32& word, const Got& got, ThreadOwner waiter,
+                      ThreadOwner heir, const DeathProbe& probe,
+                      Patience& patience, uint64_t start, LockWait* wait) {
     for (int round = 0;; ++round) {
       ThreadOwner holder = LoadRelaxed(word);
       if (holder == 0 && got()) return true;
-      if (holder != 0 && probe.Died(holder) &&
-          word.compare_exchange_strong(holder, owner)) {
+      if (probe.Died(holder, waiter) &&
+          word.compare_exchange_strong(holder, heir)) {
         wait->taken_over = true;
         return true;
       }

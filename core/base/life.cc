@@ -88,8 +88,12 @@ bool Life::Begin(int file, uint64_t offset, LifePage& page) {
 
 void Life::End() {
   if (pair_ == nullptr) return;
-  // Another thread's, after a fork: the list it was in is not this one's.
-  if (Tid() == tid_) pthread_mutex_unlock(MutexIn(pair_));
+  // In a forked child it is another thread's: the list it was in is not this
+  // one's, nor is the shared word.
+  if (Tid() == tid_) {
+    Disconnect();
+    pthread_mutex_unlock(MutexIn(pair_));
+  }
   munmap(pair_, 2 * kPageSizeBytes);
   pair_ = nullptr;
   page_ = nullptr;
@@ -98,9 +102,12 @@ void Life::End() {
 void Life::Disconnect() {
   if (pair_ == nullptr || page_ == nullptr) return;
   // The list of a thread that goes on must not point to nowhere: another page
-  // takes the shared one's place.
+  // takes the shared one's place. It says what the shared one should: that one
+  // is anybody's to write, and a mutex that is not its thread's would stay in
+  // the list.
   mmap(pair_, kPageSizeBytes, PROT_READ | PROT_WRITE,
        MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, -1, 0);
+  reinterpret_cast<LifePage*>(pair_)->word.store(tid_);
   Store(page_->word, 0u);
   page_ = nullptr;
 }

@@ -35,16 +35,17 @@ using ThreadOwner = uint32_t;
 // What becomes of the owner of a lock. Asked by those that wait.
 struct DeathProbe {
   // It ended, and will never let go.
-  bool (*died)(const void* context, ThreadOwner owner) = nullptr;
+  bool (*died)(const void* context, ThreadOwner holder,
+               ThreadOwner waiter) = nullptr;
   // For all that is known it will let go as soon as it gets a CPU.
-  bool (*runs)(const void* context, ThreadOwner owner) = nullptr;
+  bool (*runs)(const void* context, ThreadOwner holder) = nullptr;
   const void* context = nullptr;
 
-  bool Died(ThreadOwner owner) const {
-    return died != nullptr && died(context, owner);
+  bool Died(ThreadOwner holder, ThreadOwner waiter) const {
+    return holder != 0 && died != nullptr && died(context, holder, waiter);
   }
-  bool Runs(ThreadOwner owner) const {
-    return runs != nullptr && runs(context, owner);
+  bool Runs(ThreadOwner holder) const {
+    return runs != nullptr && runs(context, holder);
   }
 };
 
@@ -55,11 +56,14 @@ struct Patience {
   static constexpr uint64_t kEndless = ~uint64_t{0};
   static constexpr uint64_t kMostNs = 1'000'000'000;
   uint64_t left_ns = kEndless;
+  uint64_t most_ns = kMostNs;
 
-  void Renew() { left_ns = env::kPatienceNs; }
+  void Renew() { *this = {env::kPatienceNs, kMostNs}; }
   void Spend(uint64_t ns) {
     if (left_ns != kEndless) left_ns -= ns < left_ns ? ns : left_ns;
+    most_ns -= ns < most_ns ? ns : most_ns;
   }
+  void Lose() { left_ns = 0; }
   // Rounds as well, each of which gives the CPU to the holder: time also
   // passes for a waiter that is preempted itself.
   bool Over(int round, uint64_t waited_ns, ThreadOwner holder,
@@ -67,7 +71,7 @@ struct Patience {
     constexpr int kLeastRounds = 320;
     constexpr uint64_t kAskAgainNs = 5'000'000;
     if (round < kLeastRounds || waited_ns < left_ns) return false;
-    if (waited_ns >= kMostNs || holder == 0 || !probe.Runs(holder)) {
+    if (waited_ns >= most_ns || holder == 0 || !probe.Runs(holder)) {
       return true;
     }
     left_ns = waited_ns + kAskAgainNs;
@@ -160,17 +164,14 @@ class CAPABILITY("shm_lock") ShmLock {
       // Look before trying: a failing exchange steals the holder's line.
       const ThreadOwner holder = word_.load(std::memory_order_relaxed);
       bool mine = holder == 0 && TryLock(owner);
-      if (holder != 0 && probe.Died(holder)) {
+      if (probe.Died(holder, owner)) {
         mine = wait->taken_over = TakeOver(holder, owner);
       }
       const uint64_t waited = env::NowNs() - start;
       if (mine || patience.Over(round, waited, holder, probe)) {
         wait->ns = waited == 0 ? 1 : waited;
-        if (mine) {
-          patience.Spend(waited);
-        } else {
-          patience.left_ns = 0;
-        }
+        patience.Spend(waited);
+        if (!mine) patience.Lose();
         return mine;
       }
       env::SpinPause(round);

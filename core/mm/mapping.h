@@ -61,6 +61,21 @@ struct ZoneInfo {
   uint32_t reserved;
 };
 
+// Why a zone or pool is degraded: what was found in it is nothing that the core
+// writes, so some process wrote where it should not.
+enum class Degraded : uint32_t {
+  kNo = 0,
+  kFreeArea,  // a free area lists what is not free
+  kChunk,     // a chunk lists what is not in it
+  kBlock,     // a word describes no block
+  kIntent,    // the note of a change makes no sense
+  kCounts,    // more free pages than managed, or managed than present
+  kTunable,   // a tunable is out of its range
+  kChunks,    // a stack or deque of chunks does not end
+  kCount,
+};
+const char* DegradedReason(Degraded reason);
+
 // One zone's state. The lock and everything in its block is written under the
 // lock; published limits are written under the tuning lock and read by
 // anybody, each field once per operation.
@@ -83,7 +98,7 @@ struct ZoneShared {
   Shared64 watermark_boost;
 
   alignas(64) ShmLock<LockRank::kZone> lock;
-  Shared32 degraded;
+  Shared32 degraded;  // Degraded
   ZoneIntent intent;
   Shared64 free_pages;     // blocks and pristine sections
   Shared64 managed_pages;  // grows with each section initialised
@@ -99,6 +114,11 @@ struct ZoneShared {
   // CPUs whose pageset of this zone was ever used.
   std::array<Shared64, (kMaxCpuNumber + 1) / 64> used_cpus;
 
+  void Degrade(Degraded reason) {
+    if (LoadRelaxed(degraded) == 0) {
+      Store(degraded, static_cast<uint32_t>(reason));
+    }
+  }
   ZoneInfo Info() const {
     return {number,      node,          node_index, kind,      first_section,
             nr_sections, present_pages, map_start,  map_words, 0};

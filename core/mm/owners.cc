@@ -8,7 +8,10 @@ namespace {
 
 bool SlotlessDied(const Mapping& m, ThreadOwner owner) {
   const uint32_t number = owner >> kThreadSlotBits & (kMaxProcesses - 1);
-  if (number >= m.nr_processes) return owner != kCreatorOwner;
+  if (number >= m.nr_processes) {
+    // Creators are done once a daemon looks after the pool.
+    return owner != kCreatorOwner || LoadRelaxed(m.daemon->pid) != 0;
+  }
   const ProcessSlot& slot = m.processes[number];
   return SlotlessOwner(Load(slot.owner)) != owner ||
          LoadRelaxed(slot.state) == static_cast<uint32_t>(SlotState::kReaping);
@@ -32,8 +35,8 @@ bool OwnerDied(const Mapping& m, ThreadOwner owner) {
   if (m.threads[number].owner.load(std::memory_order_acquire) != owner) {
     return true;
   }
-  return (m.lives[number].word.load(std::memory_order_acquire) & kLifeDied) !=
-         0;
+  const uint32_t life = m.lives[number].word.load(std::memory_order_acquire);
+  return life == 0 || (life & kLifeDied) != 0;
 }
 
 ProcessOwner ProcessOf(const Mapping& m, ThreadOwner owner) {

@@ -23,7 +23,8 @@ constexpr ThreadOwner SlotlessOwner(ProcessOwner process) {
 }
 
 // Whether the thread ended, or never was one: what comes out of the segment
-// may be anything. False for nobody (0) and for those that create a segment.
+// may be anything. False for nobody (0), and for those that create a segment
+// until a daemon looks after it.
 // Cost: two loads of shared memory.
 bool OwnerDied(const Mapping& mapping, ThreadOwner owner);
 // The process of an owner that is alive or dead, 0 when it cannot be told.
@@ -34,8 +35,12 @@ ProcessOwner ProcessOf(const Mapping& mapping, ThreadOwner owner);
 bool OwnerMayRun(const Mapping& mapping, ThreadOwner owner);
 
 inline DeathProbe ProbeOf(const Mapping& mapping) {
-  return {[](const void* m, ThreadOwner owner) {
-            return OwnerDied(*static_cast<const Mapping*>(m), owner);
+  return {[](const void* m, ThreadOwner holder, ThreadOwner waiter) {
+            // Nobody waits for himself: a word that says so was written by
+            // somebody else. Only threads without a slot share an owner.
+            return holder == waiter
+                       ? ThreadSlotOf(holder) != kSlotless
+                       : OwnerDied(*static_cast<const Mapping*>(m), holder);
           },
           [](const void* m, ThreadOwner owner) {
             return OwnerMayRun(*static_cast<const Mapping*>(m), owner);

@@ -14,7 +14,7 @@ void Pageset::PushHotLocked(int list, uint32_t number) {
   Store(chunk.next, hot);
   Store(chunk.prev, kNoChunk);
   MarkPageset(list, number);
-  if (hot != kNoChunk) Store(mapping_->chunks[hot].prev, number);
+  if (IsChunk(hot)) Store(mapping_->chunks[hot].prev, number);
   Store(rest.hot, number);
   if (hot == kNoChunk) Store(rest.cold, number);
   Bump(rest.nr_deque);
@@ -27,7 +27,7 @@ void Pageset::PushColdLocked(int list, uint32_t number) {
   Store(chunk.prev, cold);
   Store(chunk.next, kNoChunk);
   MarkPageset(list, number);
-  if (cold != kNoChunk) Store(mapping_->chunks[cold].next, number);
+  if (IsChunk(cold)) Store(mapping_->chunks[cold].next, number);
   Store(rest.cold, number);
   if (cold == kNoChunk) Store(rest.hot, number);
   Bump(rest.nr_deque);
@@ -267,7 +267,11 @@ uint64_t Pageset::DrainListLocked(int list) {
   const auto l = static_cast<size_t>(list);
   const auto cause = static_cast<size_t>(FlushReason::kDrain);
   uint64_t drained = 0;
-  while (!ListEmptyLocked(list)) {
+  for (uint32_t chunks = 0; !ListEmptyLocked(list); ++chunks) {
+    if (chunks > mapping_->nr_chunks) {
+      zone_->shared().Degrade(Degraded::kChunks);
+      break;
+    }
     if (!zone_->Lock(*thread_)) break;
     const uint64_t pages = FlushColdestLocked(list, kChunkBlocks);
     zone_->Unlock(pages);
@@ -302,7 +306,7 @@ uint64_t Pageset::DrainDepot(const Mapping& mapping, Zone& zone,
   ChunkPool pool(mapping, thread);
   uint64_t drained = 0;
   for (int list = 0; list < kNumLists; ++list) {
-    for (;;) {
+    for (uint32_t chunks = 0; chunks <= kMaxStackCount; ++chunks) {
       const uint32_t chunk = pool.DepotPop(zone.shared(), list);
       if (chunk == kNoChunk) break;
       const uint32_t count =

@@ -125,7 +125,8 @@ void Pageset::AdoptPendingLocked() {
     bool placed = number == TopChunk(LoadRelaxed(p_->top[l])) ||
                   number == LoadRelaxed(rest.spare);
     uint32_t next = LoadRelaxed(rest.hot);
-    for (uint32_t i = LoadRelaxed(rest.nr_deque); i > 0 && !placed; --i) {
+    for (uint32_t i = LoadRelaxed(rest.nr_deque);
+         i > 0 && !placed && IsChunk(next); --i) {
       placed = next == number;
       next = LoadRelaxed(mapping_->chunks[next].next);
     }

@@ -21,6 +21,30 @@ const char* ZoneKindName(ZoneKind kind) {
   return kind == ZoneKind::kNormal ? "Normal" : "Movable";
 }
 
+const char* DegradedReason(Degraded reason) {
+  switch (reason) {
+    case Degraded::kFreeArea:
+      return "a free area lists pages that are not free";
+    case Degraded::kChunk:
+      return "a chunk lists pages that are not in it";
+    case Degraded::kBlock:
+      return "a page's word describes no block";
+    case Degraded::kIntent:
+      return "the note of a change under way makes no sense";
+    case Degraded::kCounts:
+      return "counts of pages contradict each other";
+    case Degraded::kTunable:
+      return "a tunable in shared memory is out of its range";
+    case Degraded::kChunks:
+      return "a list of chunks does not end";
+    case Degraded::kNo:
+      return "";
+    case Degraded::kCount:
+      break;
+  }
+  return "its state was overwritten";
+}
+
 bool Zone::Lock(ThreadContext& thread) {
   LockWait wait;
   if (!LockCounted(z_->lock, z_->lock_counters, thread.owner,
@@ -79,7 +103,7 @@ Pfn Zone::FindLocked(PageType type, int order) {
       return pfn;
     }
     // Nobody does this but a process that writes where it should not.
-    Store(z_->degraded, 1u);
+    z_->Degrade(Degraded::kFreeArea);
     OpenAreaLocked(pfn);
     areas_.Clear(type, order, pfn);
   }
@@ -158,7 +182,7 @@ void Zone::FreeFromChunkLocked(uint32_t chunk_number, int order,
                         Owns(pfn))) {
       GiveBlockLocked(pfn, word);
     } else {
-      Store(z_->degraded, 1u);
+      z_->Degrade(Degraded::kChunk);
     }
     Store(chunk.count, count);
   }
@@ -195,7 +219,7 @@ Pfn Zone::TakeBlockLocked(int order, PageType type, ProcessOwner owner) {
 bool Zone::GiveBlockLocked(Pfn pfn, PageWord word) {
   const int order = word.order();
   if (MEMTUNED_UNLIKELY(!mapping_->IsBlock(pfn, order) || !Owns(pfn))) {
-    Store(z_->degraded, 1u);
+    z_->Degrade(Degraded::kBlock);
     return false;
   }
   OpenAreaLocked(pfn);

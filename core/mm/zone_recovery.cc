@@ -56,7 +56,7 @@ void Zone::RecoverLocked() {
       kind == IntentKind::kArea ? number / SectionFreeAreas::kAreas : number;
   if (kind > IntentKind::kOnline || section >= mapping_->nr_sections ||
       mapping_->ZoneOfSection(section) != info_->number) {
-    Store(z_->degraded, 1u);
+    z_->Degrade(Degraded::kIntent);
     CloseIntentLocked();
     return;
   }

@@ -132,7 +132,8 @@ void Zone::ConvertBlockLocked(Pfn block, PageType to) {
     const Pfn pfn{block.value + at};
     Page& page = mapping_->page(pfn);
     const PageWord word = WordIn(page);
-    if (word.kind() == PageKind::kFree && word.type() == from) {
+    if (word.kind() == PageKind::kFree && word.type() == from &&
+        mapping_->IsBlock(pfn, word.order())) {
       areas_.Clear(from, word.order(), pfn);
       PutWord(page, word.WithType(to));
       areas_.Set(to, word.order(), pfn);

@@ -60,7 +60,7 @@ void CpuWatch::Look(ThreadContext& thread) {
   complained_ = false;
   if (SetOnlineCpus(*segment_, *cpus, thread)) {
     LogEvent(LogLevel::kInfo, "online-cpus-changed",
-             {{"pool", segment_->header().name.data()}, {"cpus", text}});
+             {{"pool", segment_->name()}, {"cpus", text}});
   }
 }
 

@@ -26,7 +26,7 @@ void BindFrames(Segment& segment) {
                 words.data(), NodeMask::kBits + 1, MPOL_MF_MOVE);
     if (done != 0) {
       LogEvent(LogLevel::kWarning, "frames-not-bound",
-               {{"pool", segment.header().name.data()},
+               {{"pool", segment.name()},
                 {"node", absl::StrCat(z.node)},
                 {"error", std::strerror(errno)}});
     }

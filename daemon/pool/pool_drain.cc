@@ -13,6 +13,7 @@ void PoolSubject::DrainZoneLocked(uint32_t number, const Scope& scope,
   const Mapping& m = segment_->mapping();
   Zone& zone = segment_->zone(number);
   ZoneShared& z = zone.shared();
+  thread_.patience.Renew();
   out->node = static_cast<int>(zone.node());
   out->zone = ZoneKindName(zone.info().kind);
   out->largest_free_order_before = zone.LargestFreeOrder();
@@ -31,7 +32,6 @@ void PoolSubject::DrainZoneLocked(uint32_t number, const Scope& scope,
       out->pages_after += before;
       continue;
     }
-    thread_.patience.Renew();
     const auto drained =
         static_cast<int64_t>(Pageset(m, zone, shared, thread_).Drain());
     if (drained != 0) out->by_cpu.emplace_back(static_cast<int>(cpu), drained);

@@ -54,7 +54,7 @@ void SectionWorkers::Run(uint32_t zone) {
     if (!more.ok()) {
       // The host may have memory later; what is there serves meanwhile.
       LogEvent(LogLevel::kWarning, "section-not-initialised",
-               {{"pool", segment_->header().name.data()},
+               {{"pool", segment_->name()},
                 {"where", where},
                 {"error", std::string(more.status().message())}});
       MutexLock lock(mutex_);
