@@ -2,15 +2,16 @@
 # SPDX-License-Identifier: Apache-2.0
 # Installs what is missing, builds, tests. The last line is
 # "N passed, N failed"; every build, fuzzer and clang-tidy run counts as one.
-#   tests/run.sh [unit|e2e|rules|fuzz|bench|all]      (default: all)
+#   tests/run.sh [unit|e2e|rules|fuzz|bench|torture|all]      (default: all)
 # Environment: MEMTUNED_BUILD_DIR (build), MEMTUNED_JOBS (number of CPUs),
-# MEMTUNED_FUZZ_SECONDS (8 each), MEMTUNED_NO_INSTALL=1 (never call apt).
+# MEMTUNED_FUZZ_SECONDS (8 each), MEMTUNED_TORTURE_SECONDS (600 each, not
+# in all), MEMTUNED_NO_INSTALL=1 (never call apt).
 set -uo pipefail
 # shellcheck source=tests/lib.sh
 . "$(dirname "$(readlink -f "$0")")/lib.sh"
 
 usage() {
-  sed -n '3,7s/^# \{0,1\}//p' "$0" >&2
+  sed -n '3,8s/^# \{0,1\}//p' "$0" >&2
   exit 2
 }
 
@@ -102,6 +103,26 @@ sanitized() {
 fuzz_options=(-DMEMTUNED_FUZZ=ON
   -DMEMTUNED_FUZZ_SECONDS="${MEMTUNED_FUZZ_SECONDS:-8}")
 
+# torture NAME FLAG...: one long run of memtuned-torture.
+torture() {
+  local name=$1
+  shift
+  check "torture: $name" "$build/bin/memtuned-torture" \
+    --seconds "${MEMTUNED_TORTURE_SECONDS:-600}" "$@"
+}
+
+long_torture() {
+  torture "kills"
+  torture "kills, stopped processes" --stop
+  torture "kills, daemon killed" --kill-daemon
+  torture "kills, stopped processes, daemon killed" --stop --kill-daemon
+  torture "kills, attach storm" --storm 1000
+  check "pages of the killed are back" \
+    "$build/bin/memtuned-torture" --measure reap
+  check "locks of the killed are taken over" \
+    "$build/bin/memtuned-torture" --measure takeover
+}
+
 all() {
   install build run test bench-peers
   step "1 format and rules"
@@ -121,6 +142,8 @@ all() {
   run_ctest "$build" e2e -j "$jobs"
   step "7 bench, for a moment; time is not judged here"
   MEMTUNED_BENCH_SHORT=1 run_ctest "$build" bench
+  step "8 torture, short"
+  run_ctest "$build" torture
 }
 
 case ${1:-all} in
@@ -150,6 +173,13 @@ case ${1:-all} in
     need build_gcc
     step "bench"
     run_ctest "$build" bench --verbose
+    ;;
+  torture)
+    install build test
+    step "build"
+    need build_gcc
+    step "torture"
+    long_torture
     ;;
   *) usage ;;
 esac

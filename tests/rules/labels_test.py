@@ -7,7 +7,7 @@ import os
 import subprocess
 import sys
 
-LABELS = {"unit", "e2e", "rules", "fuzz", "bench"}
+LABELS = {"unit", "e2e", "rules", "fuzz", "bench", "torture"}
 
 
 def labels_of(test):
