@@ -40,7 +40,8 @@ class PoolAtRest {
     for (uint32_t i = 0; i < m.nr_threads; ++i) {
       const ThreadSlot& slot = m.threads[i];
       const uint32_t process = LoadRelaxed(slot.process);
-      if (LoadRelaxed(slot.owner) == 0 || process == 0 || process == mine_) {
+      if (LoadRelaxed(slot.owner) == 0 || process == kDaemonProcess ||
+          process == mine_) {
         continue;
       }
       absl::StrAppend(&others, " thread slot ", i, " (tid ",
