@@ -69,6 +69,7 @@ __attribute__((noinline)) Pfn Allocator::AllocateSlow(int order,
 }
 
 void Allocator::Fail(FailureReason why) noexcept {
+  if (segment_.read_only()) return;
   AtomicBump(segment_.header().failures[static_cast<size_t>(why)]);
 }
 

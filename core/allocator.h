@@ -79,7 +79,8 @@ class Allocator {
   ProcessOwner owner() const { return owner_; }
 
   // True in a forked child: this copy owns nothing. Allocation fails, frees of
-  // the parent's blocks are counted no-ops.
+  // the parent's blocks are counted no-ops. True also for one who may only read
+  // the segment; then nothing is counted either.
   bool detached() const { return !threads_.owned(); }
 
  private:

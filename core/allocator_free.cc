@@ -92,6 +92,7 @@ FreeResult Allocator::CheckFree(Pfn pfn, int order,
 
 __attribute__((noinline)) FreeResult Allocator::Refuse(
     FreeResult why) noexcept {
+  if (segment_.read_only()) return why;
   AtomicBump(segment_.header().refused_frees[static_cast<size_t>(why)]);
   return why;
 }

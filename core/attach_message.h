@@ -21,11 +21,15 @@ inline constexpr uint32_t kAttachMagic = 0x4d544154;  // "MTAT"
 inline constexpr uint32_t kAttachProtocol = 1;
 inline constexpr int kFdsPerMessage = 250;  // the kernel's limit is 253
 
+// To read only: no process slot (owner 0 in the reply), and descriptors that
+// cannot be mapped for writing.
+inline constexpr uint32_t kAttachToRead = 1;
+
 struct AttachRequest {
   uint32_t magic = kAttachMagic;
   uint32_t protocol = kAttachProtocol;
   uint32_t layout_version = 0;  // kLayoutVersion of the library
-  uint32_t flags = 0;           // none yet; must be 0
+  uint32_t flags = 0;           // kAttachToRead; others must be 0
   uint64_t abi_hash = 0;        // AbiHash() of the library
 };
 static_assert(sizeof(AttachRequest) == 24);

@@ -70,8 +70,8 @@ Segment::~Segment() {
 
 absl::Status Segment::Map(int metadata_fd, uint64_t bytes) {
   metadata_fd_ = metadata_fd;
-  void* base =
-      mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_SHARED, metadata_fd, 0);
+  const int access = read_only() ? PROT_READ : PROT_READ | PROT_WRITE;
+  void* base = mmap(nullptr, bytes, access, MAP_SHARED, metadata_fd, 0);
   if (base == MAP_FAILED) return Failed("map metadata", errno);
   header_ = static_cast<SegmentHeader*>(base);
   metadata_bytes_ = bytes;
@@ -114,7 +114,7 @@ T* At(SegmentHeader* header, uint64_t offset) {
   return reinterpret_cast<T*>(reinterpret_cast<char*>(header) + offset);
 }
 
-Mapping MakeMapping(SegmentHeader* h, const SegmentLayout& l) {
+Mapping MakeMapping(SegmentHeader* h, const SegmentLayout& l, bool read_only) {
   Mapping m;
   m.base = reinterpret_cast<char*>(h);
   m.zones = At<ZoneShared>(h, l.zones);
@@ -146,7 +146,7 @@ Mapping MakeMapping(SegmentHeader* h, const SegmentLayout& l) {
   m.guard = h->guard;
   // Without barriers nobody could take the guards of this process's threads
   // from them: it goes past the pagesets.
-  if (m.guard == GuardKind::kBiased && !env::JoinBarriers()) {
+  if (read_only || (m.guard == GuardKind::kBiased && !env::JoinBarriers())) {
     m.guard = GuardKind::kClosed;
   }
   return m;
@@ -173,7 +173,7 @@ absl::Status Segment::MapMetadata(int metadata_fd) {
   name_.assign(header_->name.data(),
                strnlen(header_->name.data(), header_->name.size()));
   populate_ = header_->populate;
-  mapping_ = MakeMapping(header_, layout);
+  mapping_ = MakeMapping(header_, layout, read_only());
   nodes_ = At<NodeShared>(header_, layout.nodes);
   distances_ = At<uint32_t>(header_, layout.distances);
   return absl::OkStatus();
@@ -222,8 +222,9 @@ absl::Status Segment::LoadZones() {
 }
 
 absl::StatusOr<std::unique_ptr<Segment>> Segment::Attach(
-    int metadata_fd, std::vector<int> frame_fds) {
+    int metadata_fd, std::vector<int> frame_fds, Access access) {
   std::unique_ptr<Segment> segment(new Segment);
+  segment->access_ = access;
   segment->frame_fds_ = std::move(frame_fds);
   absl::Status status = segment->MapMetadata(metadata_fd);
   if (status.ok()) status = segment->LoadZones();
@@ -256,8 +257,9 @@ absl::Status Segment::MapFrames() {
     const uint64_t start = uint64_t{zone.first_section} << kSectionShift;
     const uint64_t bytes = zone.present_pages << kPageShift;
     char* where = frames_ + (start << kPageShift);
-    if (mmap(where, bytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_FIXED,
-             frame_fds_[i], 0) == MAP_FAILED) {
+    const int access = read_only() ? PROT_READ : PROT_READ | PROT_WRITE;
+    if (mmap(where, bytes, access, MAP_SHARED | MAP_FIXED, frame_fds_[i], 0) ==
+        MAP_FAILED) {
       return Failed("map frames", errno);
     }
     madvise(where, bytes, MADV_DONTDUMP);

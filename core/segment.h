@@ -177,6 +177,11 @@ uint64_t AbiHash();
 // own.
 class Segment {
  public:
+  enum class Access {
+    kWrite,
+    kRead,  // descriptors may be read-only; nothing is written, ever
+  };
+
   // Errors: kInvalidArgument (a size out of range), kResourceExhausted
   // (memfd or address space).
   static absl::StatusOr<std::unique_ptr<Segment>> Create(
@@ -186,7 +191,8 @@ class Segment {
   // Errors: kDataLoss (not a segment, or a broken one), kFailedPrecondition
   // (another layout version or ABI).
   static absl::StatusOr<std::unique_ptr<Segment>> Attach(
-      int metadata_fd, std::vector<int> frame_fds);
+      int metadata_fd, std::vector<int> frame_fds,
+      Access access = Access::kWrite);
   ~Segment();
   Segment(const Segment&) = delete;
   Segment& operator=(const Segment&) = delete;
@@ -208,6 +214,7 @@ class Segment {
     return uint64_t{mapping_.nr_pages} * kPageSizeBytes;
   }
 
+  bool read_only() const { return access_ == Access::kRead; }
   // What the header said when it was mapped.
   const std::string& name() const { return name_; }
 
@@ -258,6 +265,7 @@ class Segment {
   uint64_t reserved_bytes_ = 0;
   std::string name_;
   uint64_t metadata_bytes_ = 0;
+  Access access_ = Access::kWrite;
   PopulateMode populate_ = PopulateMode::kLazy;
   void* reservation_ = nullptr;
 };

@@ -50,8 +50,11 @@ absl::StatusOr<FileDescriptor> MakeFile(const std::string& name,
     return absl::ResourceExhaustedError(absl::StrCat(
         "segment: memory file of ", bytes, " bytes: ", std::strerror(errno)));
   }
-  // The size is fixed for good: nobody can make others fault by shrinking.
-  fcntl(fd.get(), F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_GROW);
+  // The size is fixed for good: nobody can make others fault by shrinking, nor
+  // keep others out by a further seal. Whoever got a descriptor for reading
+  // must not be able to open the file again for writing; its owner can.
+  fcntl(fd.get(), F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL);
+  fchmod(fd.get(), 0600);
   return fd;
 }
 

@@ -85,7 +85,10 @@ struct ThreadContexts {
 };
 
 ThreadRegistry::ThreadRegistry(Segment& segment, ProcessOwner process)
-    : id_(0), segment_(segment), process_(process) {
+    : id_(0),
+      owned_(!segment.read_only()),
+      segment_(segment),
+      process_(process) {
   spare_.process = process_;
   spare_.owner = SlotlessOwner(process_);
   id_.store(LivingRegistries::Get().Add(this), std::memory_order_relaxed);

@@ -75,7 +75,7 @@ class ThreadRegistry {
   // Brings LastUsedHere() up to date with the CPU.
   void Refresh();
 
-  // False in a forked child.
+  // False in a forked child, and of a segment that is only read.
   bool owned() const { return owned_.load(std::memory_order_relaxed); }
 
  private:
@@ -84,7 +84,7 @@ class ThreadRegistry {
   void Fill(ThreadContext& context);
 
   std::atomic<uint64_t> id_;
-  std::atomic<bool> owned_{true};
+  std::atomic<bool> owned_;
   // Of threads that may still run when the pool is left: under the mutex of
   // LivingRegistries.
   std::vector<ThreadContext*> contexts_;

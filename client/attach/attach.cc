@@ -22,6 +22,12 @@ namespace {
 constexpr uint32_t kDefaultTimeoutMs = 5000;
 
 Outcome CheckOptions(const memtuned_attach_options& options) {
+  if ((options.flags & ~MEMTUNED_ATTACH_TO_READ) != 0) {
+    return {MEMTUNED_INVALID_ARGUMENT,
+            absl::StrCat("flags of the options is ", options.flags,
+                         "; allowed 0 or MEMTUNED_ATTACH_TO_READ (",
+                         MEMTUNED_ATTACH_TO_READ, ")")};
+  }
   for (uint32_t word : options.reserved) {
     if (word != 0) {
       return {MEMTUNED_INVALID_ARGUMENT,
@@ -57,14 +63,17 @@ Outcome CheckFrames(Segment& segment) {
   return {};
 }
 
-Outcome MapPool(Granted granted, std::unique_ptr<memtuned_pool>* pool) {
+Outcome MapPool(Granted granted, Segment::Access access,
+                std::unique_ptr<memtuned_pool>* pool) {
   std::vector<int> frames;
   frames.reserve(granted.frames.size());
   for (FileDescriptor& fd : granted.frames) frames.push_back(fd.Release());
-  auto segment = Segment::Attach(granted.metadata.Release(), std::move(frames));
+  auto segment =
+      Segment::Attach(granted.metadata.Release(), std::move(frames), access);
   if (!segment.ok()) return FromStatus(segment.status());
   if (Outcome sizes = CheckFrames(**segment); !sizes.ok()) return sizes;
-  if (FindProcessSlot(**segment, granted.owner) == nullptr) {
+  if (access == Segment::Access::kWrite &&
+      FindProcessSlot(**segment, granted.owner) == nullptr) {
     return {MEMTUNED_BAD_REPLY,
             absl::StrCat("the daemon handed out process slot ", granted.owner,
                          ", which the pool does not have")};
@@ -75,18 +84,19 @@ Outcome MapPool(Granted granted, std::unique_ptr<memtuned_pool>* pool) {
 }
 
 Outcome Attach(const std::string& path, uint32_t timeout_ms,
-               std::unique_ptr<memtuned_pool>* pool) {
+               Segment::Access access, std::unique_ptr<memtuned_pool>* pool) {
   const Deadline deadline{std::chrono::milliseconds(timeout_ms)};
   Granted granted;
   if (Outcome connected = Connect(path, deadline, &granted.connection);
       !connected.ok()) {
     return connected;
   }
-  if (Outcome answered = Handshake(deadline, &granted); !answered.ok()) {
+  if (Outcome answered = Handshake(deadline, access, &granted);
+      !answered.ok()) {
     answered.message = absl::StrCat(path, ": ", answered.message);
     return answered;
   }
-  Outcome mapped = MapPool(std::move(granted), pool);
+  Outcome mapped = MapPool(std::move(granted), access, pool);
   if (!mapped.ok()) mapped.message = absl::StrCat(path, ": ", mapped.message);
   return mapped;
 }
@@ -119,15 +129,19 @@ memtuned_status memtuned_attach(const char* socket_path,
                   error);
   }
   uint32_t timeout_ms = memtuned::attach::kDefaultTimeoutMs;
+  auto access = memtuned::Segment::Access::kWrite;
   if (options != nullptr) {
     const Outcome checked = memtuned::attach::CheckOptions(*options);
     if (!checked.ok()) return Report(checked, error);
     if (options->timeout_ms != 0) timeout_ms = options->timeout_ms;
+    if ((options->flags & MEMTUNED_ATTACH_TO_READ) != 0) {
+      access = memtuned::Segment::Access::kRead;
+    }
   }
   try {
     std::unique_ptr<memtuned_pool> made;
     const Outcome outcome =
-        memtuned::attach::Attach(socket_path, timeout_ms, &made);
+        memtuned::attach::Attach(socket_path, timeout_ms, access, &made);
     if (outcome.ok()) {
       memtuned::attach::AddLivePool(made.get());
       *pool = made.release();

@@ -12,6 +12,7 @@
 #include "client/attach/deadline.h"
 #include "client/attach/file_descriptor.h"
 #include "client/attach/include/memtuned/memtuned.h"
+#include "core/segment.h"
 
 namespace memtuned::attach {
 
@@ -38,7 +39,8 @@ Outcome Connect(const std::string& path, const Deadline& deadline,
 
 // Asks for the pool over granted->connection and fills the rest.
 // Blocks: until the deadline.
-Outcome Handshake(const Deadline& deadline, Granted* granted);
+Outcome Handshake(const Deadline& deadline, Segment::Access access,
+                  Granted* granted);
 
 }  // namespace memtuned::attach
 

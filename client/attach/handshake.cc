@@ -184,11 +184,13 @@ Outcome CheckCount(const Message& message, size_t expected) {
 
 }  // namespace
 
-Outcome Handshake(const Deadline& deadline, Granted* granted) {
+Outcome Handshake(const Deadline& deadline, Segment::Access access,
+                  Granted* granted) {
   const int fd = granted->connection.get();
   AttachRequest request;
   request.layout_version = kLayoutVersion;
   request.abi_hash = AbiHash();
+  if (access == Segment::Access::kRead) request.flags = kAttachToRead;
   if (Outcome sent = Send(fd, request, deadline); !sent.ok()) return sent;
 
   Message message;

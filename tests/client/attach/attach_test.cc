@@ -181,7 +181,7 @@ TEST(AttachTest, RefusesNullAndReservedFields) {
   EXPECT_EQ(memtuned_attach("/x", nullptr, nullptr, nullptr),
             MEMTUNED_INVALID_ARGUMENT);
   memtuned_attach_options options = {};
-  options.reserved[6] = 7;
+  options.reserved[5] = 7;
   EXPECT_EQ(memtuned_attach("/x", &options, &pool, &error),
             MEMTUNED_INVALID_ARGUMENT);
   EXPECT_THAT(error.message, HasSubstr("is 7; it must be 0"));

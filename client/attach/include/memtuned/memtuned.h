@@ -92,10 +92,17 @@ typedef struct memtuned_error {
   char message[508];
 } memtuned_error;
 
+/* Attach to read only: blocks of others can be read by their offsets
+ * (memtuned_from_offset), nothing can be written or allocated, and
+ * memtuned_is_attached says no. What is read may change at any moment. The
+ * daemon's configuration says who may. */
+#define MEMTUNED_ATTACH_TO_READ 1u
+
 /* Zero means the default, for every field. */
 typedef struct memtuned_attach_options {
   uint32_t timeout_ms; /* for the whole of attaching; 5000 */
-  uint32_t reserved[7];
+  uint32_t flags;      /* MEMTUNED_ATTACH_TO_READ or 0 */
+  uint32_t reserved[6];
 } memtuned_attach_options;
 
 /* A few words for a memtuned_status, never NULL, for any number. */
