@@ -61,6 +61,7 @@ class Controller {
   }
 
   void Finish() {
+    LookAtDaemon();
     if (options_.kill_daemon) CheckDaemonIsBack();
     workers_.EndAll();
     while (!graveyard_.empty()) {

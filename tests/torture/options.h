@@ -26,7 +26,7 @@ enum class Measure {
 };
 
 inline constexpr uint32_t kMostWorkers = 64;  // those of a storm among them
-inline constexpr uint32_t kStormWorkers = 4;
+inline constexpr uint32_t kStormWorkers = 8;
 
 struct Options {
   double seconds = 60;
