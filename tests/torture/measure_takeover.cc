@@ -35,10 +35,12 @@ bool TakeZone(Segment& segment, ThreadOwner owner) NO_THREAD_SAFETY_ANALYSIS {
   segment.zone(0).Lock(owner);
   return true;
 }
-// Blocks of the largest order come straight from the zone.
+// Blocks of the largest order come straight from the zone. For a holder that
+// sleeps, as the victim does, each call waits 20 ms.
 void WantZone(Pool& pool) {
-  void* block = pool.Allocate(Pool::kMaxOrder);
-  if (block != nullptr) (void)pool.Free(block, Pool::kMaxOrder);
+  void* block = nullptr;
+  while (block == nullptr) block = pool.Allocate(Pool::kMaxOrder);
+  (void)pool.Free(block, Pool::kMaxOrder);
 }
 
 bool TakeTuning(Segment& segment, ThreadOwner owner) NO_THREAD_SAFETY_ANALYSIS {
@@ -46,7 +48,8 @@ bool TakeTuning(Segment& segment, ThreadOwner owner) NO_THREAD_SAFETY_ANALYSIS {
   return true;
 }
 void WantTuning(Pool& pool) {
-  (void)pool.SetMemoryPolicy(Pool::MemoryPolicy::kLocal);
+  while (!pool.SetMemoryPolicy(Pool::MemoryPolicy::kLocal).ok()) {
+  }
 }
 
 void PinToFirstCpu() {
