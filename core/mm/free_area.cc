@@ -88,6 +88,9 @@ SectionMap FreeAreas::MapAt(int map) const {
 }
 
 void FreeAreas::NoteBit(PageType type, int order, Pfn pfn, bool set) {
+#ifdef MEMTUNED_NO_RECOVERY  // only a measurement of what it costs
+  return;
+#endif
   const BitNote note{set, type, order, pfn.value & (kPagesPerSection - 1),
                      static_cast<uint32_t>(Count(type, order))};
   Store(zone_->intent.bit, note.Encode());

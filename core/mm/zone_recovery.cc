@@ -30,6 +30,9 @@ struct AreaBlocks {
 }  // namespace
 
 void Zone::OpenIntentLocked(IntentKind kind, uint32_t number, PageType type) {
+#ifdef MEMTUNED_NO_RECOVERY  // only a measurement of what it costs
+  if (kind == IntentKind::kArea) return;
+#endif
   const uint32_t what = EncodeIntent(kind, number, type);
   ZoneIntent& intent = z_->intent;
   if (LoadRelaxed(intent.what) == what) return;

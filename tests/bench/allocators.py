@@ -5,6 +5,8 @@ import os
 import subprocess
 
 OURS = "memtuned"
+# The same library without what makes it survive deaths.
+WITHOUT = "no-recovery"
 # Name, libraries to preload: the first that is installed.
 PRELOADED = (
     ("tcmalloc", ("libtcmalloc.so.4", "libtcmalloc_minimal.so.4")),
@@ -70,6 +72,10 @@ def find(bin_dir):
     found = [Allocator(OURS, os.path.join(bin_dir, "bench_memtuned"), OURS,
                        processes=True)]
     notes = []
+    without = os.path.join(bin_dir, WITHOUT)
+    if os.path.isdir(without):
+        found.append(Allocator(WITHOUT, found[0].program, OURS,
+                               {"LD_LIBRARY_PATH": without}, processes=True))
     libraries = installed_libraries()
     for name, sonames in PRELOADED:
         here = [libraries[s] for s in sonames if s in libraries]

@@ -70,7 +70,9 @@ struct PoolBetweenProcesses : Pool {
     return offset;
   }
   void FreeSent(uint64_t ticket, int order) {
-    if (memtuned_free_adopted(pool, ticket, order) != MEMTUNED_OK) {
+    const memtuned_status status = memtuned_free_adopted(pool, ticket, order);
+    if (status != MEMTUNED_OK) {
+      std::fprintf(stderr, "free_adopted: %s\n", memtuned_strerror(status));
       Die("an adoption was refused");
     }
   }

@@ -220,6 +220,10 @@ void Produce(A& allocator, int order, Meeting& meeting, double milliseconds) {
   }
   meeting.ns[0] = meeting.ns[1] = Median(std::move(samples));
   meeting.produced.store(true, std::memory_order_release);
+  // What is on offer goes with its offerer.
+  const Ring& ring = meeting.ring;
+  const uint64_t head = ring.head.load(std::memory_order_relaxed);
+  while (ring.tail.load(std::memory_order_acquire) != head) Pause();
 }
 
 // What worker `number` of a case does, pinned to CPU `number`.
