@@ -168,6 +168,7 @@ class VirtualMachine {
   void PrepareFiber(uint32_t number);
   bool explores() const { return static_cast<bool>(options_.choose); }
   Fiber& current() { return fibers_[current_]; }
+  void Become(Fiber& fiber, State state);
 
   void OnEdge(const void* lock);
   void OnStore();
@@ -205,6 +206,7 @@ class VirtualMachine {
   Outcome outcome_ = Outcome::kFinished;
   uint32_t current_ = 0;
   uint32_t spinning_ = 0;
+  uint32_t nr_ready_ = 0;
   uint64_t step_ = 0;
   uint64_t step_of_rescue_ = 0;
   uint64_t switches_ = 0;

@@ -34,7 +34,7 @@ class CrashTestOf : public testing::TestWithParam<Parameter> {
                 one.name.c_str(), report.effect.empty() ? "" : ", ",
                 report.effect.c_str(), report.points, report.trials);
     EXPECT_EQ(report.failures, 0u);
-    for (const std::string& failure : report.first_failures) {
+    for (const auto& [kind, failure] : report.first_failures) {
       ADD_FAILURE() << failure;
     }
   }
@@ -89,7 +89,7 @@ constexpr Exploring kExplored[] = {
     {"InitialiseAPartOfASection", 2, 1, 100},
     {"InitialiseAWholeSection", 2, 1, 100},
     {"ReapBlocks", 2, 1, 100},
-    {"TakeAThreadSlot", 2, 1, 100},
+    {"TakeAndReleaseAThreadSlot", 2, 1, 100},
 };
 
 class CrashExploredTest : public CrashTestOf<Exploring> {};
