@@ -297,6 +297,8 @@ void VirtualMachine::OnSpend(uint64_t ns) {
 void VirtualMachine::OnSpin() {
   Fiber& fiber = current();
   if (explores()) {
+    // Others ran since it last looked, maybe between its look and here.
+    if (std::exchange(fiber.switches_at_spin, switches_) != switches_) return;
     Become(fiber, State::kSpinning);
     ++spinning_;
     LeaveExplored();

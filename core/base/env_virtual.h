@@ -148,6 +148,7 @@ class VirtualMachine {
     const std::function<void()>* body = nullptr;
     uint64_t clock_ns = 0;
     uint64_t stores = 0;
+    uint64_t switches_at_spin = ~uint64_t{0};
     const void* last_edge = nullptr;
     State state = State::kReady;
   };

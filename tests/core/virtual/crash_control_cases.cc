@@ -162,7 +162,7 @@ std::string SectionsProblem(CrashPool& pool) {
 
 void AddSections(std::vector<CrashCase>& cases) {
   cases.push_back({.name = "InitialiseAPartOfASection",
-                   .pool = {.node_pages = {kPagesPerSection + 600},
+                   .pool = {.node_pages = {kPagesPerSection + 48},
                             .first_sections = 1,
                             .limits = LimitsOf(Policy::kAdaptive, 2, 8)},
                    .victim = InitialiseHere,

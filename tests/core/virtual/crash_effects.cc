@@ -91,7 +91,7 @@ constexpr Effect kEffects[] = {
     {"AttachAProcess", ""},
     {"TakeAndReleaseAThreadSlot", ""},
     {"ReleaseAProcessSlot", ""},
-    {"InitialiseAPartOfASection", "holds 1, pages managed 600"},
+    {"InitialiseAPartOfASection", "holds 1, pages managed 48"},
     {"InitialiseAWholeSection", "holds 1, pages managed 32768"},
     {"ReapBlocks", "holds 1"},
     {"ReapManyBlocks", "holds 2"},

@@ -176,6 +176,7 @@ void CrashPool::MarkDead(uint32_t process) {
 }
 
 void CrashPool::ReapTheDead() {
+  FreeUnownedSlots(segment());
   for (uint32_t process = 0; process < kCrashProcesses; ++process) {
     if (!Dead(process)) continue;
     memory_.hands[process].clear();  // from here on others may have them

@@ -82,7 +82,7 @@ std::string CrashRun::Run(const Order& order, const Death& death) {
     finished = finished && RunAlone(fiber, bodies_[fiber]);
   }
   death_ = {};
-  return finished ? "" : "nobody can go on";
+  return finished ? "" : "who comes after it cannot go on";
 }
 
 std::string CrashRun::GoOn(const Order& order) {
@@ -130,10 +130,10 @@ std::string CrashRun::EffectOf(const CrashPool::Events& before) {
   return effect;
 }
 
-CrashReport CrashRun::EveryStore() {
+CrashReport CrashRun::EveryStore(uint64_t step) {
   CrashReport report;
   const CrashPool::Events before = pool_.EventsNow();
-  for (uint64_t n = 1;; ++n) {
+  for (uint64_t n = 1;; n += step) {
     pool_.PutBack(start_);
     std::string problem = Run({kVictim}, {kVictim, n});
     const bool killed = machine_.Killed(kVictim);
@@ -152,9 +152,9 @@ CrashReport CrashRun::EveryStore() {
   }
 }
 
-CrashReport CrashRun::TwoDeaths() {
+CrashReport CrashRun::TwoDeaths(uint64_t step) {
   CrashReport report;
-  for (uint64_t n = 1;; ++n) {
+  for (uint64_t n = 1;; n += step) {
     pool_.PutBack(start_);
     Run({kVictim}, {kVictim, n});
     if (!machine_.Killed(kVictim)) return report;
@@ -180,9 +180,10 @@ CrashReport CrashRun::TwoDeaths() {
   }
 }
 
-CrashReport CrashRun::EverySchedule(uint32_t cpus, int preemptions) {
+CrashReport CrashRun::EverySchedule(uint32_t cpus, int preemptions,
+                                    uint64_t step) {
   CrashReport report;
-  for (uint64_t n = 1;; ++n) {
+  for (uint64_t n = 1;; n += step) {
     bool reached = false;
     Scenario scenario;
     scenario.prepare = [&] { pool_.PutBack(start_); };

@@ -47,15 +47,15 @@ class CrashRun {
  public:
   explicit CrashRun(const CrashCase& crash_case);
 
-  // Every n: the victim runs alone and dies at its n-th store. Then, in each
-  // of several orders, others work and one reaps.
-  CrashReport EveryStore();
+  // Every n, or with a larger step some: the victim runs alone and dies at its
+  // n-th store. Then, in each of several orders, others work and one reaps.
+  CrashReport EveryStore(uint64_t step = 1);
   // Every n, and of each the schedules of victim and neighbour with at most
   // `preemptions`. One CPU: the two preempt each other on it.
-  CrashReport EverySchedule(uint32_t cpus, int preemptions);
+  CrashReport EverySchedule(uint32_t cpus, int preemptions, uint64_t step = 1);
   // Every n, and every m: whoever takes over from the victim dies at its m-th
   // store: the reaper, or one who only works there.
-  CrashReport TwoDeaths();
+  CrashReport TwoDeaths(uint64_t step = 1);
 
  private:
   struct Death {
