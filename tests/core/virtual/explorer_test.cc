@@ -117,11 +117,10 @@ TEST_F(ExplorerTest, AWaiterThatLookedTooEarlyLooksAgain) {
     }
   };
 
-  const Exploration found =
-      Explorer({.preemptions = 3})
-          .Explore({[this] { first_.store(0); },
-                    {wait, [this] { Store(first_, 1u); }},
-                    Fine});
+  const Exploration found = Explorer({.preemptions = 3})
+                                .Explore({[this] { first_.store(0); },
+                                          {wait, [this] { Store(first_, 1u); }},
+                                          Fine});
 
   EXPECT_EQ(found.failure, "");
   EXPECT_TRUE(found.complete);
