@@ -65,11 +65,13 @@ class CAPABILITY("biased_lock") BiasedLock {
             !env::StoreIfHere(seat.cpu_now, seat.cpu, holder_, owner))) {
       return false;
     }
+    env::SharedCount();
     // The store above must be visible before this load is answered; no fence
     // here, as the barrier in LockFromAnywhere stands in for it.
     env::SharedLoad();
     if (MEMTUNED_UNLIKELY(visitor_.load(std::memory_order_acquire) != 0)) {
       holder_.store(0, std::memory_order_release);
+      env::SharedCount();
       return false;
     }
     CheckRankAcquire(kRank);
@@ -85,7 +87,9 @@ class CAPABILITY("biased_lock") BiasedLock {
   void Unlock() RELEASE() {
     CheckRankRelease(kRank);
     env::LockEdge(this);
+    env::SharedCount();
     holder_.store(0, std::memory_order_release);
+    env::SharedCount();
   }
 
   // For those that may run on any CPU. Blocks: until holder and other visitors
@@ -112,6 +116,7 @@ class CAPABILITY("biased_lock") BiasedLock {
       held = WaitFor(holder_, gone, owner, 0, probe, patience, start, wait);
       // Pairs with the acquire in TryLock.
       if (!held) mine.store(0, std::memory_order_release);
+      env::SharedCount();
     }
     wait->ns = env::NowNs() - start;
     patience.Spend(wait->ns);
@@ -134,7 +139,9 @@ class CAPABILITY("biased_lock") BiasedLock {
     CheckRankRelease(kRank);
     env::LockEdge(this);
     // Pairs with the acquire in TryLock.
+    env::SharedCount();
     WordFromAnywhere(kind).store(0, std::memory_order_release);
+    env::SharedCount();
   }
 
   // The owner's word, 0 when free; a glance, for reports and takeover.
@@ -147,8 +154,10 @@ class CAPABILITY("biased_lock") BiasedLock {
   static bool Swap(Shared32& word, ThreadOwner owner) {
     uint32_t expected = 0;
     // Pairs with the release in Unlock and UnlockFromAnywhere.
-    return word.compare_exchange_strong(
+    const bool done = word.compare_exchange_strong(
         expected, owner, std::memory_order_acquire, std::memory_order_relaxed);
+    env::SharedCount();
+    return done;
   }
 
   // `waiter` waits until `got` says so, or `word` is a dead owner's, whose
@@ -163,6 +172,7 @@ class CAPABILITY("biased_lock") BiasedLock {
       if (probe.Died(holder, waiter) &&
           word.compare_exchange_strong(holder, heir)) {
         wait->taken_over = true;
+        env::SharedCount();
         return true;
       }
       if (patience.Over(round, env::NowNs() - start, holder, probe)) {

@@ -206,6 +206,7 @@ VirtualMachine::Outcome VirtualMachine::Run(
   locks_.clear();
   random_.seed(static_cast<uint32_t>(options_.seed));
   fibers_.assign(bodies.size(), Fiber{});
+  nr_ready_ = static_cast<uint32_t>(bodies.size());
   for (uint32_t i = 0; i < bodies.size(); ++i) {
     fibers_[i].body = &bodies[i];
     PrepareFiber(i);
@@ -252,6 +253,12 @@ void VirtualMachine::OnEdge(const void* lock) {
   WakeFirst(traffic);
 }
 
+void VirtualMachine::Become(Fiber& fiber, State state) {
+  if (fiber.state == State::kReady) --nr_ready_;
+  if (state == State::kReady) ++nr_ready_;
+  fiber.state = state;
+}
+
 void VirtualMachine::OnStore() {
   const uint64_t store = ++current().stores;
   running = nullptr;
@@ -267,7 +274,7 @@ void VirtualMachine::Kill(uint32_t number) {
   if (fiber.state == State::kParked) {
     std::erase(locks_[fiber.last_edge].parked, number);
   }
-  fiber.state = State::kKilled;
+  Become(fiber, State::kKilled);
   ++step_;
   WakeSpinners();
   WakeEverybody();
@@ -290,7 +297,9 @@ void VirtualMachine::OnSpend(uint64_t ns) {
 void VirtualMachine::OnSpin() {
   Fiber& fiber = current();
   if (explores()) {
-    fiber.state = State::kSpinning;
+    // Others ran since it last looked, maybe between its look and here.
+    if (std::exchange(fiber.switches_at_spin, switches_) != switches_) return;
+    Become(fiber, State::kSpinning);
     ++spinning_;
     LeaveExplored();
     return;
@@ -300,13 +309,13 @@ void VirtualMachine::OnSpin() {
     YieldTimed();
     return;
   }
-  fiber.state = State::kParked;
+  Become(fiber, State::kParked);
   locks_[fiber.last_edge].parked.push_back(current_);
   LeaveTimed();
 }
 
 void VirtualMachine::OnDone() {
-  current().state = State::kDone;
+  Become(current(), State::kDone);
   LeaveForGood();
 }
 
@@ -325,7 +334,7 @@ void VirtualMachine::LeaveForGood() {
 void VirtualMachine::WakeSpinners() {
   if (spinning_ == 0) return;
   for (Fiber& fiber : fibers_) {
-    if (fiber.state == State::kSpinning) fiber.state = State::kReady;
+    if (fiber.state == State::kSpinning) Become(fiber, State::kReady);
   }
   spinning_ = 0;
 }
@@ -344,6 +353,7 @@ void VirtualMachine::LeaveExplored() {
 uint32_t VirtualMachine::NextExplored(bool current_ready) {
   const uint64_t step = step_++;
   if (step >= kMostSteps) BackToCaller();
+  if (current_ready && nr_ready_ == 1) return current_;
   ready_.clear();
   for (uint32_t i = 0; i < fibers_.size(); ++i) {
     if (fibers_[i].state == State::kReady) ready_.push_back(i);
@@ -395,7 +405,7 @@ bool VirtualMachine::WakeEverybody() {
     if (fibers_[i].state != State::kParked) continue;
     std::deque<uint32_t>& parked = locks_[fibers_[i].last_edge].parked;
     parked.erase(std::find(parked.begin(), parked.end(), i));
-    fibers_[i].state = State::kReady;
+    Become(fibers_[i], State::kReady);
     fibers_[i].clock_ns = std::max(fibers_[i].clock_ns, current().clock_ns);
     QueueTurn(i);
   }
@@ -407,7 +417,7 @@ void VirtualMachine::WakeFirst(LockTraffic& traffic) {
   const uint32_t first = traffic.parked.front();
   traffic.parked.pop_front();
   Fiber& fiber = fibers_[first];
-  fiber.state = State::kReady;
+  Become(fiber, State::kReady);
   fiber.clock_ns = std::max(fiber.clock_ns, current().clock_ns + kRemoteEdgeNs);
   QueueTurn(first);
 }

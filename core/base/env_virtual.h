@@ -148,6 +148,7 @@ class VirtualMachine {
     const std::function<void()>* body = nullptr;
     uint64_t clock_ns = 0;
     uint64_t stores = 0;
+    uint64_t switches_at_spin = ~uint64_t{0};
     const void* last_edge = nullptr;
     State state = State::kReady;
   };
@@ -168,6 +169,7 @@ class VirtualMachine {
   void PrepareFiber(uint32_t number);
   bool explores() const { return static_cast<bool>(options_.choose); }
   Fiber& current() { return fibers_[current_]; }
+  void Become(Fiber& fiber, State state);
 
   void OnEdge(const void* lock);
   void OnStore();
@@ -205,6 +207,7 @@ class VirtualMachine {
   Outcome outcome_ = Outcome::kFinished;
   uint32_t current_ = 0;
   uint32_t spinning_ = 0;
+  uint32_t nr_ready_ = 0;
   uint64_t step_ = 0;
   uint64_t step_of_rescue_ = 0;
   uint64_t switches_ = 0;

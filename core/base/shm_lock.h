@@ -123,6 +123,7 @@ class CAPABILITY("shm_lock") ShmLock {
       return false;
     }
     CheckRankAcquire(kRank);
+    env::SharedCount();
     return true;
   }
 
@@ -147,7 +148,9 @@ class CAPABILITY("shm_lock") ShmLock {
   void Unlock() RELEASE() {
     CheckRankRelease(kRank);
     env::LockEdge(this);
+    env::SharedCount();
     word_.store(0, std::memory_order_release);
+    env::SharedCount();
   }
 
   // The owner's word, 0 when free; a glance, for reports and takeover.
@@ -184,6 +187,7 @@ class CAPABILITY("shm_lock") ShmLock {
       return false;
     }
     CheckRankAcquire(kRank);
+    env::SharedCount();
     return true;
   }
 

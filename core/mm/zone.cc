@@ -224,6 +224,14 @@ bool Zone::GiveBlockLocked(Pfn pfn, PageWord word) {
   }
   OpenAreaLocked(pfn);
   const PageType type = BlockType(pfn);
+#ifdef MEMTUNED_MUTANT_LEFT_HEAD_FIRST  // only a test joins before it frees
+  const Pfn left{pfn.value & ~(1u << order)};
+  const bool first =
+      left != pfn && WordOf(mapping_->page(left)).Is(PageKind::kFree, order);
+  if (first) MergeLocked(pfn, order, type);
+#else
+  constexpr bool first = false;
+#endif
   // Commits: free, next generation. By compare and swap, so that of two CPUs
   // that free it only one wins.
   uint64_t expected = word.bits();
@@ -234,7 +242,7 @@ bool Zone::GiveBlockLocked(Pfn pfn, PageWord word) {
                     .bits())) {
     return false;
   }
-  MergeLocked(pfn, order, type);
+  if (!first) MergeLocked(pfn, order, type);
   AddFreeLocked(pfn, int64_t{1} << order);
   env::Charge(env::Cost::kZoneGive);
   return true;
@@ -251,10 +259,6 @@ void Zone::MergeLocked(Pfn pfn, int order, PageType type) {
     areas_.Clear(type, merged, buddy);
     head.value &= ~(1u << merged);
     ++merged;
-#ifdef MEMTUNED_MUTANT_LEFT_HEAD_FIRST  // only a test goes level by level
-    SetWord(mapping_->page(Pfn{head.value}),
-            WordOf(mapping_->page(head)).With(PageKind::kFree, merged, 0));
-#endif
   }
   if (merged != order) {
     // All levels at once: one store of the outermost head.

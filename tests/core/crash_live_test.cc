@@ -12,8 +12,8 @@
 #include <vector>
 
 #include "core/mm/pageset.h"
+#include "core/reap.h"
 #include "core/slot_table.h"
-#include "tests/support/crash_recovery.h"
 #include "tests/support/test_segment.h"
 #include "tests/support/topology_builder.h"
 #include "tests/support/zone_checker.h"
@@ -121,7 +121,7 @@ class CrashLiveTest : public testing::Test {
       const ProcessOwner owner = pool_.TakeProcess();
       const bool killed = DiesAt(victim, owner, n);
       if (n % 2 == 0) Work();
-      Reap(pool_.segment(), owner, thread_);
+      ReapProcess(pool_.segment(), owner, thread_);
       if (n % 2 != 0) Work();
       pool_.DrainEverything();
       ASSERT_EQ(Problem(), "") << what << ", killed at store " << n;
@@ -195,11 +195,12 @@ TEST_F(CrashLiveTest, WhileItReaps) {
     DiesAt(holder, dead, 1 + n % 60);
     const ProcessOwner reaper = pool_.TakeProcess();
     const bool killed = DiesAt(
-        {{}, [&](Child& child) { Reap(child.segment, dead, child.thread); }},
+        {{},
+         [&](Child& child) { ReapProcess(child.segment, dead, child.thread); }},
         reaper, n);
     if (n % 2 == 0) Work();
-    Reap(pool_.segment(), dead, thread_);
-    Reap(pool_.segment(), reaper, thread_);
+    ReapProcess(pool_.segment(), dead, thread_);
+    ReapProcess(pool_.segment(), reaper, thread_);
     Work();
     pool_.DrainEverything();
     ASSERT_EQ(Problem(), "") << "reaper killed at store " << n;

@@ -250,7 +250,7 @@ void ZoneChecker::CheckFreeAreas(
       uint64_t bits = 0;
       for (uint32_t w = start; w < end; ++w) {
         const uint64_t word = LoadRelaxed(areas.bits[t][w]);
-        bits += static_cast<uint64_t>(std::popcount(word));
+        if (word != 0) bits += static_cast<uint64_t>(std::popcount(word));
         const uint32_t in_order = w - start;
         const uint64_t summary = LoadRelaxed(
             areas.summary[t][static_cast<uint32_t>(

@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // ZoneChecker's look at chunks: pagesets, depots, empties, and none lost.
+#include <algorithm>
+
 #include "absl/strings/str_cat.h"
 #include "tests/support/zone_checker.h"
 
@@ -172,17 +174,22 @@ void ZoneChecker::CheckEmpties() {
 }
 
 void ZoneChecker::CheckLostChunks() {
-  for (uint32_t i = 1; i < m_.nr_chunks && !failed(); ++i) {
-    if (HandedOut(i) && !visited_[i]) {
+  for (int stack = 0; stack < kNumEmptyStacks; ++stack) {
+    const ChunkStack& empties = m_.empty_chunks[stack];
+    const uint32_t end = std::min(LoadRelaxed(empties.fresh), m_.nr_chunks);
+    for (uint32_t i = LoadRelaxed(empties.fresh_begin); i < end; ++i) {
+      if (visited_[i]) continue;
       const uint64_t word = LoadRelaxed(m_.chunks[i].word);
       Fail(absl::StrCat("chunk ", i, " is nowhere; it says ",
                         PlaceName(PlaceOf(word)), ", list ", ListOfWord(word),
                         ", ref ", RefOfWord(word)));
     }
-    if (heads_of_[i] != items_of_[i]) {
-      Fail(absl::StrCat("chunk ", i, " holds ", items_of_[i], " blocks, ",
-                        heads_of_[i], " say they are in it"));
-    }
+  }
+  if (heads_of_ == items_of_) return;
+  for (uint32_t i = 1; i < m_.nr_chunks && !failed(); ++i) {
+    if (heads_of_[i] == items_of_[i]) continue;
+    Fail(absl::StrCat("chunk ", i, " holds ", items_of_[i], " blocks, ",
+                      heads_of_[i], " say they are in it"));
   }
 }
 

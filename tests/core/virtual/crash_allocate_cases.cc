@@ -31,6 +31,12 @@ void MakeFragments(CrashPool& pool, int blocks) {
 }
 
 void AddRefills(std::vector<CrashCase>& cases) {
+  // Of pages whose words were never written.
+  cases.push_back(
+      {.name = "RefillOfUntouchedPages",
+       .pool = {.limits = LimitsOf(Policy::kMemtuned, 4, 16)},
+       .prepare = [](CrashPool& p) { p.As(kReaper, [&] { p.Take(8); }); },
+       .victim = TakeOne(0)});
   for (PagesetPolicy policy : kCrashPolicies) {
     const CrashPoolOptions small{.limits = LimitsOf(policy, 4, 16)};
     cases.push_back({.name = NameWith("RefillSplitsALargeBlock", policy),
@@ -198,6 +204,18 @@ void AddScarceTakes(std::vector<CrashCase>& cases) {
                          });
                        },
                    .victim = TakeOne(4)});
+  // Everybody had pages of the small section, nobody of the other one yet.
+  cases.push_back({.name = "TakeFromANewSection",
+                   .pool = {.node_pages = {kPagesPerSection + 48},
+                            .limits = LimitsOf(Policy::kFixed, 1, 8)},
+                   .prepare =
+                       [](CrashPool& pool) {
+                         pool.As(kReaper, [&] {
+                           pool.Take(5);
+                           pool.Take(4);
+                         });
+                       },
+                   .victim = TakeOne(0)});
   cases.push_back({.name = "TakeCarvesASection",
                    .pool = {.node_pages = {kPagesPerSection},
                             .limits = LimitsOf(Policy::kAdaptive, 1, 8)},

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // Deaths of those who run the pool: limits, policies, slots, sections.
+#include "core/reap.h"
 #include "core/recalculate.h"
 #include "core/slot_table.h"
 #include "tests/core/virtual/crash_cases.h"
-#include "tests/support/crash_recovery.h"
 
 namespace memtuned {
 namespace {
@@ -101,7 +101,7 @@ std::string ReapStrangers(CrashPool& pool) {
       for (uint32_t process = 0; process < kCrashProcesses; ++process) {
         known |= pool.OwnerOf(process) == owner;
       }
-      if (!known) Reap(pool.segment(), owner, pool.ThreadHere());
+      if (!known) ReapProcess(pool.segment(), owner, pool.ThreadHere());
     }
   });
   return "";
@@ -119,26 +119,15 @@ void AddSlots(std::vector<CrashCase>& cases) {
            },
        .check = ReapStrangers});
   cases.push_back(
-      {.name = "TakeAThreadSlot",
+      {.name = "TakeAndReleaseAThreadSlot",
        .pool = kSmallPool,
        .victim = [](CrashPool& pool) {
          ThreadContext context;
          if (!TakeThreadSlot(pool.segment(), pool.OwnerOf(kVictim), &context)) {
            pool.Complain("no thread slot");
          }
+         ReleaseThreadSlot(pool.segment(), context);
        }});
-  cases.push_back({.name = "ReleaseAThreadSlot",
-                   .pool = kSmallPool,
-                   .victim = [](CrashPool& pool) {
-                     const ThreadContext& here = pool.ThreadHere();
-                     ThreadContext context;
-                     context.owner = here.owner;
-                     context.process = here.process;
-                     context.slot = here.slot;
-                     const Mapping& m = pool.segment().mapping();
-                     context.life.Begin(-1, 0, m.lives[here.slot - m.threads]);
-                     ReleaseThreadSlot(pool.segment(), context);
-                   }});
   // Nobody's thread runs and nothing is held.
   cases.push_back({.name = "ReleaseAProcessSlot",
                    .pool = kSmallPool,
@@ -173,7 +162,7 @@ std::string SectionsProblem(CrashPool& pool) {
 
 void AddSections(std::vector<CrashCase>& cases) {
   cases.push_back({.name = "InitialiseAPartOfASection",
-                   .pool = {.node_pages = {kPagesPerSection + 600},
+                   .pool = {.node_pages = {kPagesPerSection + 48},
                             .first_sections = 1,
                             .limits = LimitsOf(Policy::kAdaptive, 2, 8)},
                    .victim = InitialiseHere,

@@ -140,6 +140,11 @@ void AddDirectGives(std::vector<CrashCase>& cases) {
                      .prepare = TakeAndGive(order, 1, 0),
                      .victim = GiveOne(order)});
   }
+  // It joins the block before it, which was free already.
+  cases.push_back({.name = "GiveOfARightHalfPastThePageset",
+                   .pool = {.limits = LimitsOf(Policy::kAdaptive, 2, 8)},
+                   .prepare = TakeAndGive(4, 2, 1),
+                   .victim = GiveOne(4)});
   cases.push_back({.name = "GiveOfOrderOnePastThePageset_fixed",
                    .pool = {.limits = LimitsOf(Policy::kFixed, 2, 8)},
                    .prepare = TakeAndGive(1, 1, 0),

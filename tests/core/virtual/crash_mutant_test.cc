@@ -32,7 +32,7 @@ class CrashMutantTest : public testing::Test {
                                : how == "explored" ? run.EverySchedule(2, 1)
                                                    : run.EveryStore();
     std::printf("  %lu of %lu trials fail\n", report.failures, report.trials);
-    for (const std::string& failure : report.first_failures) {
+    for (const auto& [kind, failure] : report.first_failures) {
       std::printf("  %s\n", failure.c_str());
     }
     std::fflush(stdout);

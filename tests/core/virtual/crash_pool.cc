@@ -4,8 +4,8 @@
 #include <algorithm>
 
 #include "absl/strings/str_cat.h"
+#include "core/reap.h"
 #include "core/slot_table.h"
-#include "tests/support/crash_recovery.h"
 #include "tests/support/topology_builder.h"
 #include "tests/support/zone_checker.h"
 
@@ -170,20 +170,21 @@ void CrashPool::MarkDead(uint32_t process) {
   const Mapping& m = mapping();
   for (uint32_t i = 0; i < m.nr_threads; ++i) {
     if (LoadRelaxed(m.threads[i].process) == OwnerOf(process)) {
-      MarkThreadDied(m, i);
+      m.lives[i].word.fetch_or(kLifeDied);
     }
   }
 }
 
 void CrashPool::ReapTheDead() {
+  FreeUnownedSlots(segment());
   for (uint32_t process = 0; process < kCrashProcesses; ++process) {
     if (!Dead(process)) continue;
     memory_.hands[process].clear();  // from here on others may have them
-    Reap(segment(), OwnerOf(process), ThreadHere());
+    ReapProcess(segment(), OwnerOf(process), ThreadHere());
   }
 }
 
-void CrashPool::Recover() { RecoverLocks(segment(), ThreadHere()); }
+void CrashPool::Recover() { RecoverDeadOwners(segment(), ThreadHere()); }
 
 CrashPool::Events CrashPool::EventsNow() {
   const Mapping& m = mapping();

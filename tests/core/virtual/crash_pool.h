@@ -93,7 +93,8 @@ class CrashPool {
   // Of a process that ended without being killed.
   void MarkDead(uint32_t process);
   bool Dead(uint32_t process) const { return memory_.dead[process]; }
-  // Gives back what the dead held: all processes that are dead.
+  // As a daemon does that takes the dead one's place: gives back what all that
+  // are dead held, and ends what a daemon had under way.
   void ReapTheDead();
   // Takes over the locks of the dead.
   void Recover();

@@ -2,7 +2,7 @@
 #include "tests/core/virtual/crash_run.h"
 
 #include <algorithm>
-#include <sstream>
+#include <iterator>
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
@@ -10,8 +10,6 @@
 
 namespace memtuned {
 namespace {
-
-constexpr size_t kMostFailuresKept = 5;
 
 // Who goes on once the victim is dead, one after the other.
 const std::vector<std::vector<uint32_t>> kOrders = {
@@ -35,7 +33,10 @@ std::string NameOf(const std::vector<uint32_t>& order) {
 CrashRun::CrashRun(const CrashCase& crash_case)
     : case_(crash_case),
       pool_(crash_case.pool),
-      machine_(2, {.choose = [this](const env::Choice& c) { return Choose(c); },
+      machine_(2, {.choose =
+                       [](const env::Choice& c) {
+                         return c.current_ready ? c.current : c.ready[0];
+                       },
                    .on_store =
                        [this](uint32_t fiber, uint64_t store) {
                          OnStore(machine_, fiber, store);
@@ -63,31 +64,25 @@ std::function<void()> CrashRun::BodyOf(uint32_t fiber) {
   }
 }
 
-uint32_t CrashRun::Choose(const env::Choice& choice) const {
-  if (choice.current_ready) return choice.current;
-  for (uint32_t fiber : order_) {
-    if (std::binary_search(choice.ready.begin(), choice.ready.end(), fiber)) {
-      return fiber;
-    }
-  }
-  return choice.ready[0];
-}
-
 void CrashRun::OnStore(env::VirtualMachine& machine, uint32_t fiber,
                        uint64_t store) {
   if (fiber == death_.fiber && store == death_.store) pool_.Die(machine, fiber);
 }
 
+bool CrashRun::RunAlone(uint32_t fiber, std::function<void()> body) {
+  std::vector<std::function<void()>> bodies(fiber + 1, [] {});
+  bodies[fiber] = std::move(body);
+  return machine_.Run(bodies) == env::VirtualMachine::Outcome::kFinished;
+}
+
 std::string CrashRun::Run(const Order& order, const Death& death) {
-  order_ = order;
   death_ = death;
-  std::vector<std::function<void()>> bodies(kCrashFibers, [] {});
-  for (uint32_t fiber : order) bodies[fiber] = bodies_[fiber];
-  const auto outcome = machine_.Run(bodies);
+  bool finished = true;
+  for (uint32_t fiber : order) {
+    finished = finished && RunAlone(fiber, bodies_[fiber]);
+  }
   death_ = {};
-  return outcome == env::VirtualMachine::Outcome::kFinished
-             ? ""
-             : "nobody can go on";
+  return finished ? "" : "who comes after it cannot go on";
 }
 
 std::string CrashRun::GoOn(const Order& order) {
@@ -99,20 +94,13 @@ std::string CrashRun::GoOn(const Order& order) {
 
 // All that the living have is given back; the last of them drains.
 std::string CrashRun::Empty() {
-  std::vector<std::function<void()>> bodies(kCrashFibers, [] {});
-  order_.clear();
+  uint32_t last = 0;
   for (uint32_t process = 0; process < kCrashProcesses; ++process) {
     if (pool_.Dead(process)) continue;
-    bodies[process] = [this] { pool_.GiveAll(); };
-    order_.push_back(process);
+    last = process;
+    if (!RunAlone(process, [this] { pool_.GiveAll(); })) return "cannot free";
   }
-  bodies[order_.back()] = [this] {
-    pool_.GiveAll();
-    pool_.DrainAll();
-  };
-  if (machine_.Run(bodies) != env::VirtualMachine::Outcome::kFinished) {
-    return "nobody can go on when all is given back";
-  }
+  if (!RunAlone(last, [this] { pool_.DrainAll(); })) return "cannot drain";
   const std::string problem = pool_.ProblemWhenEmpty();
   return problem.empty() ? "" : "all given back: " + problem;
 }
@@ -122,9 +110,11 @@ void CrashRun::Note(CrashReport& report, const std::string& where,
   ++report.trials;
   if (problem.empty()) return;
   ++report.failures;
-  if (report.first_failures.size() == kMostFailuresKept) return;
-  report.first_failures.push_back(
-      absl::StrCat(case_.name, ": ", where, ": ", problem));
+  std::string kind;
+  std::copy_if(problem.begin(), problem.end(), std::back_inserter(kind),
+               [](char c) { return c < '0' || c > '9'; });
+  report.first_failures.try_emplace(
+      kind, absl::StrCat(case_.name, ": ", where, ": ", problem));
 }
 
 // Pages, holds and blocks that were counted; then the lists as they are.
@@ -140,10 +130,10 @@ std::string CrashRun::EffectOf(const CrashPool::Events& before) {
   return effect;
 }
 
-CrashReport CrashRun::EveryStore() {
+CrashReport CrashRun::EveryStore(uint64_t step) {
   CrashReport report;
   const CrashPool::Events before = pool_.EventsNow();
-  for (uint64_t n = 1;; ++n) {
+  for (uint64_t n = 1;; n += step) {
     pool_.PutBack(start_);
     std::string problem = Run({kVictim}, {kVictim, n});
     const bool killed = machine_.Killed(kVictim);
@@ -162,9 +152,9 @@ CrashReport CrashRun::EveryStore() {
   }
 }
 
-CrashReport CrashRun::TwoDeaths() {
+CrashReport CrashRun::TwoDeaths(uint64_t step) {
   CrashReport report;
-  for (uint64_t n = 1;; ++n) {
+  for (uint64_t n = 1;; n += step) {
     pool_.PutBack(start_);
     Run({kVictim}, {kVictim, n});
     if (!machine_.Killed(kVictim)) return report;
@@ -190,9 +180,10 @@ CrashReport CrashRun::TwoDeaths() {
   }
 }
 
-CrashReport CrashRun::EverySchedule(uint32_t cpus, int preemptions) {
+CrashReport CrashRun::EverySchedule(uint32_t cpus, int preemptions,
+                                    uint64_t step) {
   CrashReport report;
-  for (uint64_t n = 1;; ++n) {
+  for (uint64_t n = 1;; n += step) {
     bool reached = false;
     Scenario scenario;
     scenario.prepare = [&] { pool_.PutBack(start_); };

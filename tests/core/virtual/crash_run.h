@@ -6,6 +6,7 @@
 
 #include <cstdint>
 #include <functional>
+#include <map>
 #include <string>
 #include <vector>
 
@@ -36,7 +37,9 @@ struct CrashReport {
   std::string effect;   // of the operation when it did not
   uint64_t trials = 0;
   uint64_t failures = 0;
-  std::vector<std::string> first_failures;  // with where and how
+  // The first of each kind, with where and how; two that differ in numbers
+  // only are of a kind.
+  std::map<std::string, std::string> first_failures;
 };
 
 // Thread safety: one thread, one at a time.
@@ -44,15 +47,15 @@ class CrashRun {
  public:
   explicit CrashRun(const CrashCase& crash_case);
 
-  // Every n: the victim runs alone and dies at its n-th store. Then, in each
-  // of several orders, others work and one reaps.
-  CrashReport EveryStore();
+  // Every n, or with a larger step some: the victim runs alone and dies at its
+  // n-th store. Then, in each of several orders, others work and one reaps.
+  CrashReport EveryStore(uint64_t step = 1);
   // Every n, and of each the schedules of victim and neighbour with at most
   // `preemptions`. One CPU: the two preempt each other on it.
-  CrashReport EverySchedule(uint32_t cpus, int preemptions);
+  CrashReport EverySchedule(uint32_t cpus, int preemptions, uint64_t step = 1);
   // Every n, and every m: whoever takes over from the victim dies at its m-th
   // store: the reaper, or one who only works there.
-  CrashReport TwoDeaths();
+  CrashReport TwoDeaths(uint64_t step = 1);
 
  private:
   struct Death {
@@ -61,10 +64,10 @@ class CrashRun {
   };
   using Order = std::vector<uint32_t>;
 
-  uint32_t Choose(const env::Choice& choice) const;
   void OnStore(env::VirtualMachine& machine, uint32_t fiber, uint64_t store);
   // Runs fibers one after the other. Returns: what is wrong.
   std::string Run(const Order& order, const Death& death);
+  bool RunAlone(uint32_t fiber, std::function<void()> body);
   std::function<void()> BodyOf(uint32_t fiber);
   // What is wrong when all but the order's have had their turn.
   std::string GoOn(const Order& order);
@@ -78,7 +81,6 @@ class CrashRun {
   CrashPool::Moment start_;
   env::VirtualMachine machine_;
   std::vector<std::function<void()>> bodies_;  // by fiber
-  Order order_;
   Death death_;
 };
 

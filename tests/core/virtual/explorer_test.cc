@@ -106,6 +106,26 @@ TEST_F(ExplorerTest, FindsADeadlock) {
   EXPECT_EQ(found.failure, "nobody can go on");
 }
 
+// What it waits for happens between its look and its pause.
+TEST_F(ExplorerTest, AWaiterThatLookedTooEarlyLooksAgain) {
+  const auto wait = [this] {
+    for (int round = 0;; ++round) {
+      const bool there = LoadRelaxed(first_) != 0;
+      env::SharedLoad();
+      if (there) return;
+      env::SpinPause(round);
+    }
+  };
+
+  const Exploration found = Explorer({.preemptions = 3})
+                                .Explore({[this] { first_.store(0); },
+                                          {wait, [this] { Store(first_, 1u); }},
+                                          Fine});
+
+  EXPECT_EQ(found.failure, "");
+  EXPECT_TRUE(found.complete);
+}
+
 TEST_F(ExplorerTest, ALockExcludesInEverySchedule) {
   ShmLock<LockRank::kZone> lock;
   const auto add = [&] {

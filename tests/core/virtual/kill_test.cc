@@ -107,7 +107,7 @@ TEST_F(KillTest, AWaiterLooksAgain) {
       Store(first_, 1u);
       lock.Unlock();
     };
-    const auto waiter = [&] {
+    const auto waiter = [&]() NO_THREAD_SAFETY_ANALYSIS {
       for (int round = 0; !lock.TryLock(2) && !dead_; ++round) {
         env::SpinPause(round);
       }
