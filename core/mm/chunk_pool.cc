@@ -11,6 +11,15 @@ constexpr uint64_t kStackPatienceNs = 200'000;
 
 }  // namespace
 
+void ChunkPool::SetPending(uint64_t value) {
+  // Only a test, or a measurement of what it costs, leaves it out.
+#if !defined(MEMTUNED_MUTANT_NO_PENDING) && !defined(MEMTUNED_NO_RECOVERY)
+  if (thread_->slot != nullptr) Store(thread_->slot->pending, value);
+#else
+  (void)value;
+#endif
+}
+
 bool ChunkPool::Lock(ChunkStack& stack, uint64_t place) {
   Patience patience{env::kPatienceNs == Patience::kEndless ? Patience::kEndless
                                                            : kStackPatienceNs};

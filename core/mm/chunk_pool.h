@@ -68,14 +68,7 @@ class ChunkPool {
     return uint64_t{LoadRelaxed(mapping_->chunks[chunk].count)}
            << ListOrder(list);
   }
-  void SetPending(uint64_t value) {
-  // Only a test, or a measurement of what it costs, leaves it out.
-#if !defined(MEMTUNED_MUTANT_NO_PENDING) && !defined(MEMTUNED_NO_RECOVERY)
-    if (thread_->slot != nullptr) Store(thread_->slot->pending, value);
-#else
-    (void)value;
-#endif
-  }
+  void SetPending(uint64_t value);
 
   const Mapping* mapping_;
   ThreadContext* thread_;

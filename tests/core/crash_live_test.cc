@@ -6,9 +6,13 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <atomic>
 #include <chrono>
 #include <csignal>
 #include <cstdio>
+#include <functional>
+#include <memory>
+#include <thread>
 #include <vector>
 
 #include "core/mm/pageset.h"
@@ -91,7 +95,7 @@ class CrashLiveTest : public testing::Test {
     _exit(0);
   }
 
-  // Blocks of a few orders come and go; two are kept.
+  // Blocks of a few orders come and go.
   void Work() {
     for (int order : {0, 1, 4}) {
       const Pfn pfn = mine_->Allocate(order);
@@ -111,13 +115,14 @@ class CrashLiveTest : public testing::Test {
     return HeldPages(pool_.segment(), mine_->owner()) == 0 ? "" : "miscounted";
   }
 
-  // Every n (in slow builds, some): the victim dies; this process works and
-  // reaps, in one order and the other.
-  void DieAtEveryStore(const char* what, const Victim& victim) {
+  // Every n (in slow builds, some), up to `most`: the victim dies; this process
+  // works and reaps, in one order and the other.
+  void DieAtEveryStore(const char* what, const Victim& victim,
+                       uint64_t most = 100'000) {
     const auto start = std::chrono::steady_clock::now();
     const auto step = static_cast<uint64_t>(1 / RunScale());
     uint64_t deaths = 0;
-    for (uint64_t n = 1;; n += step) {
+    for (uint64_t n = 1; n <= most; n += step) {
       const ProcessOwner owner = pool_.TakeProcess();
       const bool killed = DiesAt(victim, owner, n);
       if (n % 2 == 0) Work();
@@ -159,6 +164,39 @@ TEST_F(CrashLiveTest, WhileItFrees) {
                    [&](Child& child) {
                      for (Pfn pfn : blocks) child.allocator.Free(pfn, 0);
                    }});
+}
+
+TEST_F(CrashLiveTest, WhileItUsesManyOrders) {
+  DieAtEveryStore("allocate and free, orders 1 to 9",
+                  {{}, [](Child& child) {
+                     for (int order : {1, 3, 5, 9}) {
+                       const Pfn pfn = child.allocator.Allocate(order);
+                       child.allocator.Free(pfn, order);
+                     }
+                   }});
+}
+
+// The stores of both threads count; either dies wherever it stands.
+TEST_F(CrashLiveTest, WhileASiblingIsAtWork) {
+  DieAtEveryStore("with a sibling at work",
+                  {[](Child& child) {
+                     static std::atomic<bool> runs{false};
+                     std::thread([&child] {
+                       PinnedToOneCpu elsewhere(1);
+                       for (;;) {
+                         const Pfn pfn = child.allocator.Allocate(1);
+                         child.allocator.Free(pfn, 1);
+                         runs = true;
+                       }
+                     }).detach();
+                     while (!runs) sched_yield();
+                   },
+                   [](Child& child) {
+                     std::vector<Pfn> blocks;
+                     TakeBlocks(child, blocks, 8);
+                     for (Pfn pfn : blocks) child.allocator.Free(pfn, 0);
+                   }},
+                  500);
 }
 
 TEST_F(CrashLiveTest, WhileItDrains) {
