@@ -55,6 +55,20 @@ TEST_P(CrashTest, AtEveryStore) {
   EXPECT_GE(report.points, 2 / Step());
 }
 
+// For hours, by hand: --gtest_also_run_disabled_tests.
+TEST_P(CrashTest, DISABLED_AnyTwoDeaths) {
+  const CrashCase& one = AllCrashCases()[GetParam()];
+
+  ExpectNoFailure(one, CrashRun(one).TwoDeaths());
+}
+TEST_P(CrashTest, DISABLED_AnySchedule) {
+  const CrashCase& one = AllCrashCases()[GetParam()];
+
+  for (uint32_t cpus : {1, 2}) {
+    ExpectNoFailure(one, CrashRun(one).EverySchedule(cpus, 1));
+  }
+}
+
 INSTANTIATE_TEST_SUITE_P(, CrashTest,
                          testing::Range(size_t{0}, AllCrashCases().size()),
                          [](const auto& info) {
