@@ -84,7 +84,8 @@ void AddPagesetTakes(std::vector<CrashCase>& cases) {
   cases.push_back({.name = "TakeFromTheLoadedChunk",
                    .pool = {.limits = LimitsOf(Policy::kAdaptive, 2, 8)},
                    .prepare = one_cached(0),
-                   .victim = TakeOne(0)});
+                   .victim = TakeOne(0),
+                   .meanwhile = [](CrashPool& pool) { pool.Work(); }});
   cases.push_back({.name = "TakeOfOrderThree",
                    .pool = {.limits = LimitsOf(Policy::kMemtuned, 2, 64)},
                    .prepare = one_cached(3),

@@ -34,7 +34,8 @@ void AddPagesetGives(std::vector<CrashCase>& cases) {
   cases.push_back({.name = "GiveToTheLoadedChunk",
                    .pool = {.limits = LimitsOf(Policy::kAdaptive, 2, 8)},
                    .prepare = TakeAndGive(0, 2, 0),
-                   .victim = GiveOne(0)});
+                   .victim = GiveOne(0),
+                   .meanwhile = [](CrashPool& pool) { pool.Work(); }});
   cases.push_back({.name = "GiveOfOrderThree",
                    .pool = {.limits = LimitsOf(Policy::kMemtuned, 2, 64)},
                    .prepare = TakeAndGive(3, 1, 0),

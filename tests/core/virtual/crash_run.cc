@@ -187,9 +187,11 @@ CrashReport CrashRun::EverySchedule(uint32_t cpus, int preemptions,
     bool reached = false;
     Scenario scenario;
     scenario.prepare = [&] { pool_.PutBack(start_); };
-    scenario.bodies = {
-        bodies_[kVictim],
-        [&] { case_.meanwhile ? case_.meanwhile(pool_) : pool_.Work(); }};
+    scenario.bodies = {bodies_[kVictim], [&] {
+                         if (case_.meanwhile) return case_.meanwhile(pool_);
+                         pool_.Take(0);
+                         pool_.Give(0);
+                       }};
     scenario.on_store = [&](env::VirtualMachine& machine, uint32_t fiber,
                             uint64_t store) {
       if (fiber != kVictim || store != n) return;

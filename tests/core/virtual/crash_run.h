@@ -23,7 +23,8 @@ struct CrashCase {
   std::function<void(CrashPool&)> prepare = {};
   // On fiber kVictim.
   std::function<void(CrashPool&)> victim;
-  // What the neighbour does meanwhile, in explored runs.
+  // What the neighbour does meanwhile, in explored runs. Empty: it takes a
+  // page and gives it back.
   std::function<void(CrashPool&)> meanwhile = {};
   // What the living do afterwards. Empty: CrashPool::Work.
   std::function<void(CrashPool&)> work = {};
