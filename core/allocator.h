@@ -62,7 +62,9 @@ class Allocator {
   FreeResult Offer(Pfn pfn, int order, ProcessOwner target = 0) noexcept;
   // Takes an offer back.
   FreeResult Revoke(Pfn pfn, int order) noexcept;
-  // Takes ownership of a block offered to this process or to any.
+  // Takes ownership of a block offered to this process or to any. A process
+  // that dies in here may leave the offerer counting the block (HeldPages): who
+  // has which block is in the words, counts are for people and limits.
   FreeResult Adopt(Pfn pfn, int order) noexcept;
   // Both at once.
   FreeResult FreeAdopted(Pfn pfn, int order) noexcept;

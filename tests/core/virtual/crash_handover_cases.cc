@@ -54,14 +54,19 @@ void AddOffers(std::vector<CrashCase>& cases) {
                    .victim = [](CrashPool& p) { p.Revoke(); },
                    .meanwhile = [](CrashPool& p) { p.Adopt(); },
                    .work = AdoptAndWork});
+  const auto telling = [&small](uint64_t pages) {
+    CrashPoolOptions options = small;
+    options.pages_not_told = pages;
+    return options;
+  };
   cases.push_back({.name = "Adopt",
-                   .pool = small,
+                   .pool = telling(2),
                    .prepare = [](CrashPool& p) { OfferAs(p, kNeighbour, 1); },
                    .victim = [](CrashPool& p) { p.Adopt(); },
                    .meanwhile = [](CrashPool& p) { p.Revoke(); },
                    .work = RevokeAndWork});
   cases.push_back({.name = "FreeAdopted",
-                   .pool = small,
+                   .pool = telling(1),
                    .prepare = [](CrashPool& p) { OfferAs(p, kNeighbour, 0); },
                    .victim =
                        [](CrashPool& p) {

@@ -28,7 +28,8 @@ CrashPool::CrashPool(const CrashPoolOptions& options)
              .node_pages = options.node_pages,
              .first_sections = options.first_sections,
              .policy = PolicyName(options.limits.policy),
-             .guard = options.guard}) {
+             .guard = options.guard}),
+      pages_not_told_(options.pages_not_told) {
   for (auto& allocator : allocators_) allocator = pool_.MakeAllocator();
   for (Zone& zone : segment().zones()) {
     pool_.Publish(options.limits, zone.shared().number);
@@ -317,7 +318,8 @@ std::string CrashPool::ProblemOfHands(
     const auto it = named.find(OwnerOf(process));
     const uint64_t said = it == named.end() ? 0 : it->second;
     const uint64_t counted = HeldPages(segment(), OwnerOf(process));
-    if (said != pages || counted != pages) {
+    if (said != pages || counted < pages ||
+        counted > pages + pages_not_told_) {
       return absl::StrCat("process ", process, " has ", pages, " pages, ", said,
                           " name it, it counts ", counted);
     }

@@ -39,6 +39,9 @@ struct CrashPoolOptions {
   PagesetLimits limits = SmallLimits(1, 2);
   uint64_t depot_max_pages = 0;
   GuardKind guard = GuardKind::kBiased;
+  // Of a block whose adopter dies before it told the offerer: that one goes on
+  // counting it (Allocator::Adopt).
+  uint64_t pages_not_told = 0;
 };
 
 // Thread safety: one thread, its fibers.
@@ -145,6 +148,7 @@ class CrashPool {
   std::string ProblemOfHands(const std::map<ProcessOwner, uint64_t>& named);
 
   TestSegment pool_;
+  const uint64_t pages_not_told_;
   std::array<std::unique_ptr<Allocator>, kCrashProcesses> allocators_;
   std::array<ThreadContext, kCrashFibers> threads_;
   Memory memory_;
