@@ -14,7 +14,6 @@
 
 #include "core/attach_message.h"
 #include "core/segment.h"
-#include "core/slot_table.h"
 #include "memtuned/memtuned.h"
 #include "memtuned/pool.h"
 #include "tests/client/attach/child_process.h"
@@ -273,32 +272,6 @@ TEST(AttachTest, GivesUpAtTheDeadlineWhenNobodyAccepts) {
 
   EXPECT_LT(std::chrono::steady_clock::now() - start, std::chrono::seconds(5));
   close(listener);
-}
-
-// A pool whose daemon went away as soon as it had answered.
-TEST(AttachTest, DetachingLeavesAWordInTheSlotForALaterDaemon) {
-  AttachTestServer owner;  // of the segment; its socket is not used
-  Segment& segment = owner.segment();
-  AttachReply reply;
-  reply.owner = *TakeProcessSlot(segment, {});
-  reply.layout_version = kLayoutVersion;
-  reply.abi_hash = AbiHash();
-  reply.nr_frame_fds = 1;
-  ScriptedServer server([&](int connection) {
-    AttachRequest request;
-    recv(connection, &request, sizeof(request), 0);
-    SendWithFds(connection, &reply, sizeof(reply),
-                {segment.metadata_fd(), segment.frame_fds()[0]});
-  });
-  auto pool = Pool::Attach(server.path());
-  ASSERT_TRUE(pool) << pool.error().message();
-  const Shared32& state = FindProcessSlot(segment, reply.owner)->state;
-  const uint32_t before = Load(state);
-
-  { Pool gone = *std::move(pool); }
-
-  EXPECT_EQ(before, static_cast<uint32_t>(SlotState::kAttached));
-  EXPECT_EQ(Load(state), static_cast<uint32_t>(SlotState::kDetached));
 }
 
 // What a daemon that is broken, old or none at all may answer.
