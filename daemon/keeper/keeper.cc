@@ -14,6 +14,7 @@
 #include <cstdio>
 
 #include "daemon/keeper/fd_message.h"
+#include "daemon/keeper/pool_claim.h"
 
 namespace memtuned {
 namespace {
@@ -152,8 +153,10 @@ void Keeper::Store(KeptFds group) {
   auto& kept = groups_[group.key];
   nr_fds_ += group.fds.size() - kept.size();
   kept = std::move(group.fds);
-  // Whoever stores a pool serves it.
-  if (group.key.client == 0) released_.erase(group.key.pool);
+  if (group.key.client == 0) {
+    ClaimPool(kept[0].get());
+    released_.erase(group.key.pool);  // whoever stores a pool serves it
+  }
   if (nr_fds_ > kMaxFds) Forget(group.key);
 }
 

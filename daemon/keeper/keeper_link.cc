@@ -27,8 +27,8 @@ namespace {
 
 constexpr timeval kPatience{2, 0};
 constexpr int kBacklog = 16;
-constexpr int kCollectTries = 200;
-constexpr useconds_t kCollectPauseUs = 5000;
+constexpr int kEndTries = 500;
+constexpr useconds_t kEndPauseUs = 2000;
 
 absl::Status Errno(const std::string& what) {
   return absl::ErrnoToStatus(errno, what);
@@ -44,6 +44,10 @@ absl::StatusOr<sockaddr_un> AddressOf(const std::string& path) {
   }
   std::memcpy(address.sun_path, path.c_str(), path.size() + 1);
   return address;
+}
+
+bool IsThere(const std::string& path) {
+  return access(path.c_str(), F_OK) == 0;
 }
 
 FileDescriptor NewSocket() {
@@ -119,13 +123,12 @@ KeeperLink::KeeperLink(std::string path, std::string program)
     : path_(std::move(path)), program_(std::move(program)) {}
 
 KeeperLink::~KeeperLink() {
+  const bool ends = kept_.empty() && !let_go_ && !Lost();
   socket_.Reset();
-  Collect();
-  const bool ends = kept_.empty() && !let_go_;
-  for (int i = 0; i < kCollectTries && ends && !children_.empty(); ++i) {
-    usleep(kCollectPauseUs);
-    Collect();
+  for (int i = 0; i < kEndTries && ends && IsThere(path_); ++i) {
+    usleep(kEndPauseUs);
   }
+  Collect();
 }
 
 void KeeperLink::Collect() {

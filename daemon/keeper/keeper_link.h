@@ -21,7 +21,7 @@ class KeeperLink : public FdShelf {
   // `path`: the keeper's socket. `program`: run as a keeper (see kKeeperFlag).
   // REQUIRES: one daemon at a time uses `path`.
   KeeperLink(std::string path, std::string program);
-  // Blocks: up to 1 s, until a keeper that keeps nothing has ended.
+  // Blocks: up to 1 s, until a keeper that keeps nothing has gone.
   ~KeeperLink() override;
 
   // Blocks: up to 2 s.

@@ -25,7 +25,8 @@ namespace {
 class AttachServerTest : public testing::Test {
  protected:
   void SetUp() override {
-    auto pool = PoolSubject::Create(SmallPool(dir_, 256u << 20), TwoNodes());
+    auto pool =
+        PoolSubject::Create(SmallPool(dir_, 256u << 20), TwoNodes(), &store_);
     ASSERT_TRUE(pool.ok()) << pool.status();
     pool_ = *std::move(pool);
     ASSERT_TRUE(Eventually([&] { return pool_->segment().Initialised(); }));
@@ -70,6 +71,7 @@ class AttachServerTest : public testing::Test {
   }
 
   TempDir dir_;
+  FdStore store_;
   const std::string socket_ = dir_.path() + "/test.sock";
   std::unique_ptr<PoolSubject> pool_;
 };
