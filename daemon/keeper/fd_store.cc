@@ -48,9 +48,11 @@ size_t Living(const KeptPool& pool) {
 
 }  // namespace
 
+bool ProcessWatch::HasEnded() const { return memtuned::HasEnded(pidfd.get()); }
+
 bool ProcessWatch::HasLeft() const {
-  return HasEnded(pidfd.get()) ||
-         (connection.get() >= 0 && HasEnded(connection.get()));
+  return HasEnded() ||
+         (connection.get() >= 0 && memtuned::HasEnded(connection.get()));
 }
 
 FdStore::FdStore() = default;

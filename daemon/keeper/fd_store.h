@@ -23,7 +23,9 @@ struct ProcessWatch {
   FileDescriptor connection;  // none when nobody kept it
   FileDescriptor pidfd;
 
-  // The process ended, or closed its connection.
+  bool HasEnded() const;  // the process
+  // The process ended or closed its connection. The latter is a hint: it may
+  // use the pool still.
   bool HasLeft() const;
 };
 

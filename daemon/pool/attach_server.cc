@@ -165,6 +165,22 @@ void AttachServer::Look(Client& client, const pollfd& connection,
     Close(client);
   } else if (connection.revents != 0) {
     OnReadable(client);
+  } else if (connection.fd < 0) {
+    LookWithoutConnection(client);
+  }
+}
+
+void AttachServer::LookWithoutConnection(Client& client) {
+  if (ProcessLeft(*segment_, client.process.owner)) {
+    Close(client);
+  } else if (client.process.connection.get() >= 0) {
+    LogEvent(LogLevel::kWarning, "connection-closed",
+             {{"pool", options_.pool},
+              {"pid", absl::StrCat(client.pid)},
+              {"note", "the process uses the pool still"}});
+    store_->StoreClient(options_.pool, client.process.owner, -1,
+                        client.process.pidfd.get());
+    client.process.connection.Reset();
   }
 }
 
@@ -195,8 +211,9 @@ void AttachServer::OnReadable(Client& client) {
   const ssize_t got =
       recv(client.process.connection.get(), buffer, sizeof(buffer), 0);
   if (got < 0 && (errno == EAGAIN || errno == EINTR)) return;
-  if (got <= 0 || client.process.owner != 0 ||
-      !Attach(client, buffer, static_cast<size_t>(got))) {
+  if (client.process.owner != 0) {
+    LookWithoutConnection(client);  // it ended, or is not worth listening to
+  } else if (got <= 0 || !Attach(client, buffer, static_cast<size_t>(got))) {
     Close(client);
   }
 }

@@ -3,10 +3,9 @@
 // Hands out a process slot and the pool's descriptors, watches the process by
 // its pidfd, and tells the reaper when it is gone. Floor 2b.
 //
-// A process counts as gone when its pidfd says so, or when every copy of its
-// connection is closed: it detached, or called exec. The latter never comes
-// before its threads stopped using the pool, since the kernel closes
-// descriptors after it took the address space down.
+// A process counts as gone when its pidfd says so. That every copy of its
+// connection is closed is a hint: it detached or called exec, which its slots
+// then say as well (ProcessLeft), or it closed what is not its to close.
 #ifndef MEMTUNED_DAEMON_POOL_ATTACH_SERVER_H_
 #define MEMTUNED_DAEMON_POOL_ATTACH_SERVER_H_
 
@@ -63,6 +62,8 @@ class AttachServer {
   absl::Status Listen();
   void Run();
   void Look(Client& client, const pollfd& connection, const pollfd& pidfd);
+  // Its connection is closed, or was never seen by this daemon.
+  void LookWithoutConnection(Client& client);
   void Accept();
   void OnReadable(Client& client);
   // Checks the request, takes a slot, answers. Returns: false to close.

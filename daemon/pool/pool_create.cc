@@ -175,9 +175,10 @@ void PoolSubject::StoreFiles(const TakenPool& taken) {
 
 absl::Status PoolSubject::Start(const PoolConfig& config, TakenPool taken) {
   Segment* const segment = segment_.get();
+  BecomeDaemon(*segment);
   {
     MutexLock lock(mutex_);
-    TakeThreadSlot(*segment, 0, &thread_);
+    TakeThreadSlot(*segment, kDaemonProcess, &thread_);
   }
   reaper_ = std::make_unique<Reaper>(segment, store_, pool_);
   for (ProcessWatch& process : taken.gone) reaper_->Reap(std::move(process));

@@ -13,6 +13,7 @@
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/strip.h"
+#include "core/base/thread_state.h"
 #include "daemon/keeper/pool_claim.h"
 #include "daemon/pool/process_info.h"
 

@@ -13,8 +13,8 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
-#include "core/recalculate.h"
-#include "core/segment_check.h"
+#include "core/memmap_check.h"
+#include "core/reap.h"
 #include "core/slot_table.h"
 #include "daemon/log.h"
 #include "daemon/pool/pool_search.h"
@@ -30,7 +30,7 @@ absl::Status CheckFrames(const Segment& segment) {
         fds.size(), " frame files for ", segment.mapping().nr_zones, " zones"));
   }
   for (size_t i = 0; i < fds.size(); ++i) {
-    const uint64_t needed = segment.mapping().zones[i].present_pages
+    const uint64_t needed = segment.mapping().zone_info[i].present_pages
                             << kPageShift;
     struct stat file {};
     if (fstat(fds[i], &file) != 0 ||
@@ -42,35 +42,7 @@ absl::Status CheckFrames(const Segment& segment) {
   return absl::OkStatus();
 }
 
-// Nothing of the dead daemon runs any more: what its threads held is free.
-// Slots of process 0 are a daemon's; this one has taken none yet.
-void RecoverFromDeadDaemon(Segment& segment) {
-  ReleaseThreadSlotsOf(segment, 0);
-}
-
-// The dead daemon may have brought a section in, or the last one, and not come
-// to say so.
-void CountSections(Segment& segment, ThreadOwner owner) {
-  SegmentHeader& header = segment.header();
-  const Mapping& m = segment.mapping();
-  uint64_t online = 0;
-  for (uint32_t i = 0; i < m.nr_sections; ++i) {
-    const auto state = static_cast<SectionState>(Load(m.sections[i].state));
-    online += state == SectionState::kPristine || state == SectionState::kCarved
-                  ? 1
-                  : 0;
-  }
-  if (online > Load(header.sections_initialised)) {
-    Store(header.sections_initialised, online);
-  }
-  constexpr auto kTrigger = RecalculateTrigger::kInitialised;
-  if (online == m.nr_sections &&
-      Load(header.recalculations[static_cast<size_t>(kTrigger)]) == 0) {
-    Recalculate(segment, kTrigger, owner);
-  }
-}
-
-// Maps the pool and looks at what stays as it was made; changes nothing.
+// Maps the pool; changes nothing.
 absl::StatusOr<std::unique_ptr<Segment>> MapPool(const KeptPool& pool) {
   std::vector<int> copies;
   for (const FileDescriptor& fd : pool.files) {
@@ -80,25 +52,28 @@ absl::StatusOr<std::unique_ptr<Segment>> MapPool(const KeptPool& pool) {
   copies.erase(copies.begin());
   auto attached = Segment::Attach(metadata, std::move(copies));
   if (!attached.ok()) return attached.status();
-  Segment& segment = **attached;
-  if (absl::Status s = CheckFrames(segment); !s.ok()) return s;
-  if (absl::Status s = CheckTables(segment); !s.ok()) return s;
-  const auto& name = segment.header().name;
-  const std::string says(name.data(), strnlen(name.data(), name.size()));
-  if (pool.name != says) {
+  if (absl::Status s = CheckFrames(**attached); !s.ok()) return s;
+  if (pool.name != (*attached)->name()) {
     return absl::DataLossError(
-        absl::StrCat("the segment is of pool \"", says, "\""));
+        absl::StrCat("the segment is of pool \"", (*attached)->name(), "\""));
   }
   return attached;
 }
 
 // Puts right what the dead daemon left, and looks at the memmap.
 absl::Status Recover(Segment& segment) {
-  RecoverFromDeadDaemon(segment);
+  BecomeDaemon(segment);
   ThreadContext thread;
-  TakeThreadSlot(segment, 0, &thread);
-  absl::Status memmap = CheckMemmap(segment, thread.owner);
-  if (memmap.ok()) CountSections(segment, thread.owner);
+  TakeThreadSlot(segment, kDaemonProcess, &thread);
+  if (RecoverDeadOwners(segment, thread)) {
+    ReapThreads(segment, kDaemonProcess, thread);
+  } else {
+    LogEvent(LogLevel::kWarning, "locks-not-recovered",
+             {{"pool", segment.name()},
+              {"note", "a process that holds a lock is stopped"}});
+  }
+  FreeUnownedSlots(segment);
+  absl::Status memmap = CheckMemmap(segment, thread);
   ReleaseThreadSlot(segment, thread);
   return memmap;
 }
@@ -127,7 +102,8 @@ std::vector<std::string> Differences(const SegmentConfig& wanted,
   const Mapping& m = segment.mapping();
   for (uint32_t i = 0; i < m.nr_nodes; ++i) {
     const uint32_t zone = segment.nodes()[i].zone;
-    const uint64_t pages = zone == kNil ? 0 : m.zones[zone].present_pages;
+    const uint64_t pages =
+        zone < m.nr_zones ? m.zone_info[zone].present_pages : 0;
     if (pages != wanted.nodes[i].pages) {
       differing.emplace_back("size");
       break;
@@ -178,22 +154,15 @@ std::optional<ProcessWatch> WatchOf(const ProcessSlot& slot, KeptPool& pool) {
 void FindProcesses(KeptPool& pool, TakenPool& taken) {
   const Mapping& m = taken.segment->mapping();
   for (uint32_t i = 0; i < m.nr_processes; ++i) {
-    ProcessSlot& slot = m.processes[i];
-    const auto state = static_cast<SlotState>(Load(slot.state));
+    const ProcessSlot& slot = m.processes[i];
     const ProcessOwner owner = LoadRelaxed(slot.owner);
-    if (state == SlotState::kFree) continue;
-    if (state == SlotState::kAttaching || ProcessSlotOf(owner) != i) {
-      // The process was never told that it has the slot.
-      Store(slot.owner, 0u);
-      Store(slot.state, static_cast<uint32_t>(SlotState::kFree));
-      continue;
-    }
+    if (Load(slot.state) == static_cast<uint32_t>(SlotState::kFree)) continue;
     std::optional<ProcessWatch> watch = WatchOf(slot, pool);
-    const bool left = !watch.has_value() || watch->HasLeft() ||
-                      state == SlotState::kReaping ||
-                      state == SlotState::kDetached;
+    const bool gone =
+        !watch.has_value() || watch->HasEnded() ||
+        Load(slot.state) == static_cast<uint32_t>(SlotState::kReaping);
     if (!watch.has_value()) watch.emplace().owner = owner;
-    (left ? taken.gone : taken.attached).push_back(*std::move(watch));
+    (gone ? taken.gone : taken.attached).push_back(*std::move(watch));
   }
 }
 

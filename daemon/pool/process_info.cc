@@ -5,40 +5,27 @@
 #include <unistd.h>
 
 #include <cerrno>
-#include <cstdlib>
 #include <fstream>
 #include <iterator>
 #include <sstream>
 
 #include "absl/strings/str_cat.h"
+#include "core/base/thread_state.h"
 
 namespace memtuned {
 
-namespace {
-
-// A field of /proc/PID/stat, by its number in proc(5); 0 when there is none.
-uint64_t StatField(uint32_t pid, int number) {
+uint32_t ParentOf(uint32_t pid) {
   // Counted after the command, which may hold anything.
-  constexpr int kFirstAfterCommand = 3;
   std::ifstream file(absl::StrCat("/proc/", pid, "/stat"));
-  std::string text((std::istreambuf_iterator<char>(file)),
-                   std::istreambuf_iterator<char>());
+  const std::string text((std::istreambuf_iterator<char>(file)),
+                         std::istreambuf_iterator<char>());
   const size_t end = text.rfind(')');
   if (end == std::string::npos) return 0;
   std::istringstream fields(text.substr(end + 1));
-  std::string field;
-  for (int i = kFirstAfterCommand; i <= number && fields >> field; ++i) {
-    if (i == number) return std::strtoull(field.c_str(), nullptr, 10);
-  }
-  return 0;
-}
-
-}  // namespace
-
-uint64_t StartTimeOf(uint32_t pid) { return StatField(pid, 22); }
-
-uint32_t ParentOf(uint32_t pid) {
-  return static_cast<uint32_t>(StatField(pid, 4));
+  std::string state;
+  uint32_t parent = 0;
+  fields >> state >> parent;
+  return parent;
 }
 
 std::string CommandOf(uint32_t pid) {

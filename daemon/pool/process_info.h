@@ -11,17 +11,13 @@
 
 namespace memtuned {
 
-// When it started, in clock ticks after boot: with the pid it names a process
-// for good. 0 when there is none.
-uint64_t StartTimeOf(uint32_t pid);
-
 // 0 when there is none.
 uint32_t ParentOf(uint32_t pid);
 
 // "" when there is none.
 std::string CommandOf(uint32_t pid);
 
-// A pidfd of the process that had `pid` and started then; `start_time` 0 is
+// A pidfd of the process that had `pid` and started then (StartTimeOf); 0 is
 // any time.
 // Errors: kNotFound (it is gone, or another one has its pid now), others when
 // nobody can say.

@@ -15,7 +15,7 @@
 namespace memtuned {
 namespace {
 
-constexpr std::chrono::milliseconds kLookEvery(1000);
+// A lock's holder is stopped.
 constexpr std::chrono::milliseconds kTryAgainAfter(100);
 
 }  // namespace
@@ -49,15 +49,16 @@ void Reaper::Reap(ProcessWatch process) {
 
 std::vector<Reaper::Job> Reaper::Wait() {
   MutexLock lock(mutex_);
-  if (jobs_.empty() && !stopping_) {
-    changed_.WaitFor(mutex_, again_.empty() ? kLookEvery : kTryAgainAfter);
+  if (!again_.empty() && jobs_.empty() && !stopping_) {
+    changed_.WaitFor(mutex_, kTryAgainAfter);
   }
+  while (again_.empty() && jobs_.empty() && !stopping_) changed_.Wait(mutex_);
   return std::exchange(jobs_, {});
 }
 
 void Reaper::Run() {
   pthread_setname_np(pthread_self(), "reaper");
-  TakeThreadSlot(*segment_, 0, &thread_context_);
+  TakeThreadSlot(*segment_, kDaemonProcess, &thread_context_);
   while (!Stopping()) {
     std::vector<Job> jobs = Wait();
     std::move(again_.begin(), again_.end(), std::back_inserter(jobs));
@@ -65,7 +66,6 @@ void Reaper::Run() {
     for (Job& job : jobs) {
       if (Stopping() || !Finish(job)) again_.push_back(std::move(job));
     }
-    if (jobs.empty()) FindDetached();
   }
   ReleaseThreadSlot(*segment_, thread_context_);
 }
@@ -73,11 +73,11 @@ void Reaper::Run() {
 bool Reaper::Finish(Job& job) {
   const ProcessOwner owner = job.process.owner;
   const ProcessSlot* slot = FindProcessSlot(*segment_, owner);
+  const uint32_t pid = slot == nullptr ? 0 : LoadRelaxed(slot->pid);
+  const ReapResult result = ReapProcess(*segment_, owner, thread_context_);
+  job.pages += result.pages;
+  if (!result.done) return false;
   if (slot != nullptr) {
-    const uint32_t pid = LoadRelaxed(slot->pid);
-    job.pages += ReapProcess(*segment_, owner, thread_context_.owner).pages;
-    // The slot is given up last of all.
-    if (FindProcessSlot(*segment_, owner) != nullptr) return false;
     LogEvent(job.pages == 0 ? LogLevel::kDebug : LogLevel::kInfo,
              "process-gone",
              {{"pool", name_},
@@ -86,19 +86,6 @@ bool Reaper::Finish(Job& job) {
   }
   store_->ForgetClient(name_, owner);
   return true;
-}
-
-void Reaper::FindDetached() {
-  const Mapping& m = segment_->mapping();
-  for (uint32_t i = 0; i < m.nr_processes; ++i) {
-    const ProcessSlot& slot = m.processes[i];
-    if (Load(slot.state) != static_cast<uint32_t>(SlotState::kDetached)) {
-      continue;
-    }
-    Job job;
-    job.process.owner = LoadRelaxed(slot.owner);
-    if (!Finish(job)) again_.push_back(std::move(job));
-  }
 }
 
 }  // namespace memtuned

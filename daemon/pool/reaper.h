@@ -28,7 +28,7 @@ class Reaper {
   // Blocks: until the process under way is done.
   void Stop() EXCLUDES(mutex_);
 
-  // REQUIRES: the process ended, or closed its connection.
+  // REQUIRES: the process ended, or left the pool (ProcessLeft).
   void Reap(ProcessWatch process) EXCLUDES(mutex_);
 
  private:
@@ -38,13 +38,11 @@ class Reaper {
   };
 
   void Run();
-  // The next jobs, or none after a while.
+  // The next jobs; none when it is time to try earlier ones again, or to end.
   std::vector<Job> Wait() EXCLUDES(mutex_);
   bool Stopping() EXCLUDES(mutex_);
   // Returns: false when it has to be tried again.
   bool Finish(Job& job);
-  // Processes that said in their slot that they left, while no daemon looked.
-  void FindDetached();
 
   Segment* const segment_;
   FdStore* const store_;
