@@ -11,6 +11,7 @@
 #include "absl/strings/str_join.h"
 #include "daemon/access/audit_log.h"
 #include "daemon/host/topology_probe.h"
+#include "daemon/keeper/fd_store.h"
 #include "daemon/log.h"
 #include "daemon/metrics/metrics_server.h"
 #include "daemon/reload.h"
@@ -117,8 +118,11 @@ absl::StatusOr<std::unique_ptr<Daemon>> Daemon::Start(
   auto audit = AuditLog::Open(config.audit_log);
   if (!audit.ok()) return audit.status();
   daemon->audit_ = *std::move(audit);
+  daemon->fd_store_ = std::make_unique<FdStore>(
+      FdStoreOptions{.keeper_path = config.runtime_dir + "/keeper.sock"});
   const absl::Status created = daemon->CreatePools(make_pool);
   if (!created.ok()) return created;
+  daemon->fd_store_->LeaveRest("no pool of that name is configured");
   const absl::Status serving = daemon->Serve();
   if (!serving.ok()) return serving;
   LogEvent(LogLevel::kInfo, "ready",
@@ -136,7 +140,7 @@ absl::Status Daemon::CreatePools(const PoolFactory& make_pool) {
   const SamplerOptions options{.interval = config_.sample_interval,
                                .always_full = config_.metrics_per_cpu};
   for (const PoolConfig& pool : config_.pools) {
-    auto subject = make_pool(pool, topology_);
+    auto subject = make_pool(pool, topology_, fd_store_.get());
     if (!subject.ok()) {
       return absl::Status(
           subject.status().code(),
@@ -264,9 +268,12 @@ void Daemon::Stop() {
   registry_.reset();
   samplers_.clear();
   subjects_.clear();
+  fd_store_.reset();
   runtime_dir_.reset();
   if (was_serving) LogEvent(LogLevel::kInfo, "stopped", {});
 }
+
+void Daemon::Tend() { fd_store_->Tend(); }
 
 std::chrono::nanoseconds Daemon::Overdue() const {
   auto most = std::chrono::nanoseconds::min();

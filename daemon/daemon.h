@@ -21,13 +21,15 @@ namespace memtuned {
 
 class AuditLog;
 class CertificateReloader;
+class FdStore;
 class MetricsServer;
 class Registry;
 class RpcServer;
 
-// Creates one pool, with its attach socket open.
+// Creates one pool, or goes on with the one that `store` has, with its attach
+// socket open.
 using PoolFactory = std::function<absl::StatusOr<std::unique_ptr<Subject>>(
-    const PoolConfig& pool, const Topology& topology)>;
+    const PoolConfig& pool, const Topology& topology, FdStore* store)>;
 
 // Thread safety: one thread starts, reloads and stops it.
 class Daemon {
@@ -35,9 +37,10 @@ class Daemon {
   // How long running calls may go on after Stop() began.
   static constexpr std::chrono::milliseconds kGrace{1500};
 
-  // Claims the runtime folder, probes the topology, creates the pools, takes
-  // a first sample of each and serves.
-  // Errors: those of the parts; nothing of a failed start is left behind.
+  // Claims the runtime folder, probes the topology, creates the pools or takes
+  // them over, takes a first sample of each and serves.
+  // Errors: those of the parts; nothing of a failed start is left behind but
+  // pools that processes are attached to.
   // Blocks: while pools are created.
   static absl::StatusOr<std::unique_ptr<Daemon>> Start(
       const Config& config, const PoolFactory& make_pool);
@@ -53,6 +56,9 @@ class Daemon {
   // samplers and pools stop. May be called again.
   // Blocks: about kGrace at most, plus what the pools need.
   void Stop();
+
+  // Looks after what outlives this daemon. To be called about once a second.
+  void Tend();
 
   // How late the most belated sampler is; zero or less: all live.
   std::chrono::nanoseconds Overdue() const;
@@ -75,6 +81,7 @@ class Daemon {
   std::unique_ptr<RuntimeDir> runtime_dir_;
   std::unique_ptr<AuditLog> audit_;
   Topology topology_;
+  std::unique_ptr<FdStore> fd_store_;
   std::vector<std::unique_ptr<Subject>> subjects_;
   std::vector<std::unique_ptr<Sampler>> samplers_;  // one for each subject
   std::unique_ptr<Registry> registry_;

@@ -8,8 +8,9 @@
 namespace {
 
 absl::StatusOr<std::unique_ptr<memtuned::Subject>> MakePool(
-    const memtuned::PoolConfig& pool, const memtuned::Topology& topology) {
-  auto subject = memtuned::PoolSubject::Create(pool, topology);
+    const memtuned::PoolConfig& pool, const memtuned::Topology& topology,
+    memtuned::FdStore* store) {
+  auto subject = memtuned::PoolSubject::Create(pool, topology, store);
   if (!subject.ok()) return subject.status();
   return std::unique_ptr<memtuned::Subject>(*std::move(subject));
 }

@@ -7,12 +7,16 @@
 #include <signal.h>
 #include <unistd.h>
 
+#include <algorithm>
+#include <chrono>
 #include <cstdio>
+#include <cstring>
 #include <ctime>
 #include <string>
 
 #include "absl/strings/str_cat.h"
 #include "absl/time/time.h"
+#include "daemon/keeper/keeper.h"
 #include "daemon/log.h"
 #include "daemon/rpc/grpc_log.h"
 #include "daemon/service_manager.h"
@@ -20,6 +24,8 @@
 
 namespace memtuned {
 namespace {
+
+constexpr std::chrono::seconds kTendEvery(1);
 
 void Complain(const absl::Status& status) {
   std::fprintf(stderr, "memtuned: %s\n", std::string(status.message()).c_str());
@@ -65,18 +71,19 @@ int Check(const Config& config) {
   return kExitOk;
 }
 
-// The next signal. Feeds the watchdog while it waits.
-int WaitForSignal(const sigset_t& signals, const Daemon& daemon,
+// The next signal. Feeds the watchdog and tends the daemon while it waits.
+int WaitForSignal(const sigset_t& signals, Daemon& daemon,
                   ServiceManager& manager) {
-  timespec interval = {};
+  std::chrono::nanoseconds interval = kTendEvery;
   if (const auto wanted = manager.feeding_interval()) {
-    interval = absl::ToTimespec(absl::FromChrono(*wanted));
+    interval = std::min(interval, *wanted);
   }
-  const timespec* timeout = manager.feeding_interval() ? &interval : nullptr;
+  const timespec timeout = absl::ToTimespec(absl::FromChrono(interval));
   while (true) {
     manager.Feed(daemon.Overdue());
-    const int number = sigtimedwait(&signals, nullptr, timeout);
+    const int number = sigtimedwait(&signals, nullptr, &timeout);
     if (number > 0) return number;
+    daemon.Tend();
   }
 }
 
@@ -112,6 +119,9 @@ void HandleSignals(const CommandLine& line, const sigset_t& signals,
 }  // namespace
 
 int RunDaemon(int argc, const char* const* argv, const PoolFactory& make_pool) {
+  if (argc == 3 && std::strcmp(argv[1], kKeeperFlag) == 0) {
+    return RunKeeper(argv[2]);
+  }
   const CommandLine line = ParseCommandLine(argc, argv);
   if (line.exit_now) {
     std::fputs(line.exit_text.c_str(), line.exit_code == 0 ? stdout : stderr);

@@ -10,8 +10,8 @@
 #include <vector>
 
 #include "client/attach/deadline.h"
-#include "client/attach/file_descriptor.h"
 #include "client/attach/include/memtuned/memtuned.h"
+#include "core/base/file_descriptor.h"
 #include "core/segment.h"
 
 namespace memtuned::attach {

@@ -10,8 +10,8 @@
 #include <string>
 #include <utility>
 
-#include "client/attach/file_descriptor.h"
 #include "core/allocator.h"
+#include "core/base/file_descriptor.h"
 #include "core/segment.h"
 #include "core/slot_table.h"
 
@@ -19,7 +19,7 @@
 struct memtuned_pool {
   memtuned_pool(std::unique_ptr<memtuned::Segment> mapped,
                 memtuned::ProcessOwner owner,
-                memtuned::attach::FileDescriptor open_connection)
+                memtuned::FileDescriptor open_connection)
       : connection(std::move(open_connection)),
         frames(mapped->frames()),
         frames_bytes(mapped->frames_bytes()),
@@ -30,7 +30,7 @@ struct memtuned_pool {
 
   // Open while attached; -1 in a forked child. First here, so that it closes
   // last: the daemon may give our blocks to others once it hears of that.
-  memtuned::attach::FileDescriptor connection;
+  memtuned::FileDescriptor connection;
   char* const frames;  // where the pool's offset 0 is in this process
   const uint64_t frames_bytes;
   const std::string name;

@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "daemon/pool/attach_server.h"
 
-#include <fcntl.h>
-#include <poll.h>
 #include <pthread.h>
 #include <sys/eventfd.h>
 #include <sys/socket.h>
@@ -15,15 +13,16 @@
 #include <algorithm>
 #include <cerrno>
 #include <cstring>
-#include <fstream>
-#include <sstream>
+#include <span>
+#include <utility>
 
 #include "absl/strings/str_cat.h"
 #include "core/attach_message.h"
 #include "core/base/thread_state.h"
-#include "core/reap.h"
 #include "core/slot_table.h"
+#include "daemon/keeper/fd_message.h"
 #include "daemon/log.h"
+#include "daemon/pool/process_info.h"
 
 namespace memtuned {
 namespace {
@@ -54,33 +53,49 @@ AttachReply Refusal(AttachStatus status, const std::string& message) {
   return reply;
 }
 
-bool SendWithFds(int socket, const void* data, size_t bytes, const int* fds,
-                 size_t nr_fds) {
-  iovec io{const_cast<void*>(data), bytes};
-  alignas(cmsghdr) char control[CMSG_SPACE(sizeof(int) * kFdsPerMessage)] = {};
-  msghdr message{};
-  message.msg_iov = &io;
-  message.msg_iovlen = 1;
-  if (nr_fds > 0) {
-    message.msg_control = control;
-    message.msg_controllen = CMSG_SPACE(sizeof(int) * nr_fds);
-    cmsghdr* header = CMSG_FIRSTHDR(&message);
-    header->cmsg_level = SOL_SOCKET;
-    header->cmsg_type = SCM_RIGHTS;
-    header->cmsg_len = CMSG_LEN(sizeof(int) * nr_fds);
-    std::memcpy(CMSG_DATA(header), fds, sizeof(int) * nr_fds);
+// Of the process that connected; by its number where the kernel (before 6.5)
+// cannot tell otherwise.
+FileDescriptor PeerPidfd(int connection, pid_t pid) {
+#ifndef SO_PEERPIDFD
+  constexpr int SO_PEERPIDFD = 77;
+#endif
+  int pidfd = -1;
+  socklen_t length = sizeof(pidfd);
+  if (getsockopt(connection, SOL_SOCKET, SO_PEERPIDFD, &pidfd, &length) != 0) {
+    pidfd = errno == ENOPROTOOPT
+                ? static_cast<int>(syscall(SYS_pidfd_open, pid, 0))
+                : -1;
   }
-  return sendmsg(socket, &message, MSG_NOSIGNAL) == static_cast<ssize_t>(bytes);
+  return FileDescriptor(pidfd);
 }
 
 }  // namespace
 
-AttachServer::AttachServer(Segment* segment, std::string path, std::string pool)
-    : segment_(segment), path_(std::move(path)), pool_(std::move(pool)) {}
+AttachServer::AttachServer(Segment* segment, FdStore* store, Reaper* reaper,
+                           AttachServerOptions options)
+    : segment_(segment),
+      store_(store),
+      reaper_(reaper),
+      options_(std::move(options)) {}
 
 absl::StatusOr<std::unique_ptr<AttachServer>> AttachServer::Start(
-    Segment* segment, const std::string& path, int mode,
-    const std::string& pool) {
+    Segment* segment, FdStore* store, Reaper* reaper,
+    AttachServerOptions options) {
+  std::vector<ProcessWatch> attached = std::exchange(options.attached, {});
+  std::unique_ptr<AttachServer> server(
+      new AttachServer(segment, store, reaper, std::move(options)));
+  if (absl::Status s = server->Listen(); !s.ok()) return s;
+  for (ProcessWatch& process : attached) {
+    Client client;
+    client.process = std::move(process);
+    server->clients_.push_back(std::move(client));
+  }
+  server->thread_ = std::thread([raw = server.get()] { raw->Run(); });
+  return server;
+}
+
+absl::Status AttachServer::Listen() {
+  const std::string& path = options_.path;
   sockaddr_un address{};
   address.sun_family = AF_UNIX;
   if (path.empty() || path.size() >= sizeof(address.sun_path)) {
@@ -89,107 +104,116 @@ absl::StatusOr<std::unique_ptr<AttachServer>> AttachServer::Start(
                      " bytes; allowed 1 to ", sizeof(address.sun_path) - 1));
   }
   std::memcpy(address.sun_path, path.c_str(), path.size() + 1);
-  std::unique_ptr<AttachServer> server(new AttachServer(segment, path, pool));
-  server->listen_fd_ =
-      socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
-  server->wake_fd_ = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
-  if (server->listen_fd_ < 0 || server->wake_fd_ < 0) {
-    return Unavailable(path, "socket");
-  }
+  FileDescriptor listener(
+      socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
+  wake_ = FileDescriptor(eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK));
+  if (listener.get() < 0 || wake_.get() < 0) return Unavailable(path, "socket");
   // The runtime folder is ours (locked by the daemon): a file here is stale.
   unlink(path.c_str());
   // Never reachable with wider permissions than asked for.
-  if (bind(server->listen_fd_, reinterpret_cast<sockaddr*>(&address),
+  if (bind(listener.get(), reinterpret_cast<sockaddr*>(&address),
            sizeof(address)) != 0) {
     return Unavailable(path, "bind");
   }
-  if (chmod(path.c_str(), static_cast<mode_t>(mode)) != 0) {
+  listener_ = std::move(listener);  // the file is ours to remove
+  if (chmod(path.c_str(), static_cast<mode_t>(options_.mode)) != 0) {
     return Unavailable(path, "chmod");
   }
-  if (listen(server->listen_fd_, 128) != 0) return Unavailable(path, "listen");
-  server->thread_ = std::thread([raw = server.get()] { raw->Run(); });
-  return server;
+  if (listen(listener_.get(), 128) != 0) return Unavailable(path, "listen");
+  return absl::OkStatus();
 }
 
-AttachServer::~AttachServer() {
+AttachServer::~AttachServer() { Stop(); }
+
+void AttachServer::Stop() {
   stopping_.store(true);
   const uint64_t one = 1;
   if (thread_.joinable()) {
-    if (write(wake_fd_, &one, sizeof(one)) < 0) {
+    if (write(wake_.get(), &one, sizeof(one)) < 0) {
       LogEvent(LogLevel::kError, "attach-wake-failed", {});
     }
     thread_.join();
   }
-  if (listen_fd_ >= 0) {
-    close(listen_fd_);
-    unlink(path_.c_str());
-  }
-  if (wake_fd_ >= 0) close(wake_fd_);
+  if (listener_.get() >= 0) unlink(options_.path.c_str());
+  listener_.Reset();
 }
 
 void AttachServer::Run() {
   pthread_setname_np(pthread_self(), "attach");
-  TakeThreadSlot(*segment_, kDaemonProcess, &context_);
   while (!stopping_.load()) {
-    std::vector<pollfd> polled = {{wake_fd_, POLLIN, 0},
-                                  {listen_fd_, POLLIN, 0}};
+    std::vector<pollfd> polled = {{wake_.get(), POLLIN, 0},
+                                  {listener_.get(), POLLIN, 0}};
     for (const Client& client : clients_) {
-      polled.push_back({client.socket, POLLIN, 0});
-      polled.push_back({client.pidfd, POLLIN, 0});
+      polled.push_back({client.process.connection.get(), POLLIN, 0});
+      polled.push_back({client.process.pidfd.get(), POLLIN, 0});
     }
     if (poll(polled.data(), polled.size(), 1000) < 0 && errno != EINTR) break;
     const size_t polled_clients = clients_.size();
     for (size_t i = 0; i < polled_clients; ++i) {
-      Client& client = clients_[i];
-      const bool readable = polled[2 + 2 * i].revents != 0;
-      const bool ended = polled[3 + 2 * i].revents != 0;
-      const bool late = client.owner == 0 && client.socket >= 0 &&
-                        env::NowNs() - client.accepted_ns > kRequestDeadlineNs;
-      if (ended || late) {
-        Close(client);
-      } else if (readable) {
-        OnReadable(client);
-      }
+      Look(clients_[i], polled[2 + 2 * i], polled[3 + 2 * i]);
     }
-    std::erase_if(clients_, [](const Client& c) { return c.socket < 0; });
+    std::erase_if(clients_, [](const Client& c) { return c.closed; });
     if (polled[1].revents != 0) Accept();
   }
-  for (Client& client : clients_) {
-    close(client.socket);
-    if (client.pidfd >= 0) close(client.pidfd);
+}
+
+void AttachServer::Look(Client& client, const pollfd& connection,
+                        const pollfd& pidfd) {
+  const bool late = client.process.owner == 0 &&
+                    env::NowNs() - client.accepted_ns > kRequestDeadlineNs;
+  if (pidfd.revents != 0 || late) {
+    Close(client);
+  } else if (connection.revents != 0) {
+    OnReadable(client);
+  } else if (connection.fd < 0) {
+    LookWithoutConnection(client);
   }
-  clients_.clear();
-  ReleaseThreadSlot(*segment_, context_);
+}
+
+void AttachServer::LookWithoutConnection(Client& client) {
+  if (ProcessLeft(*segment_, client.process.owner)) {
+    Close(client);
+  } else if (client.process.connection.get() >= 0) {
+    LogEvent(LogLevel::kWarning, "connection-closed",
+             {{"pool", options_.pool},
+              {"pid", absl::StrCat(client.pid)},
+              {"note", "the process uses the pool still"}});
+    store_->StoreClient(options_.pool, client.process.owner, -1,
+                        client.process.pidfd.get());
+    client.process.connection.Reset();
+  }
 }
 
 void AttachServer::Accept() {
   for (;;) {
-    const int fd =
-        accept4(listen_fd_, nullptr, nullptr, SOCK_CLOEXEC | SOCK_NONBLOCK);
-    if (fd < 0) return;
+    FileDescriptor connection(accept4(listener_.get(), nullptr, nullptr,
+                                      SOCK_CLOEXEC | SOCK_NONBLOCK));
+    if (connection.get() < 0) return;
     ucred peer{};
     socklen_t length = sizeof(peer);
     if (clients_.size() >= kMaxClients ||
-        getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &peer, &length) != 0) {
-      close(fd);
+        getsockopt(connection.get(), SOL_SOCKET, SO_PEERCRED, &peer, &length) !=
+            0) {
       continue;
     }
     Client client;
-    client.socket = fd;
     client.pid = static_cast<uint32_t>(peer.pid);
     client.accepted_ns = env::NowNs();
-    client.pidfd = static_cast<int>(syscall(SYS_pidfd_open, peer.pid, 0));
-    clients_.push_back(client);
+    client.process.pidfd = PeerPidfd(connection.get(), peer.pid);
+    client.process.connection = std::move(connection);
+    clients_.push_back(std::move(client));
   }
 }
 
 void AttachServer::OnReadable(Client& client) {
   // One byte more than a request: a longer one is noticed.
   char buffer[sizeof(AttachRequest) + 1];
-  const ssize_t got = recv(client.socket, buffer, sizeof(buffer), 0);
+  const ssize_t got =
+      recv(client.process.connection.get(), buffer, sizeof(buffer), 0);
   if (got < 0 && (errno == EAGAIN || errno == EINTR)) return;
-  if (got <= 0 || client.owner != 0 ||
-      !Attach(client, buffer, static_cast<size_t>(got))) {
+  if (client.process.owner != 0) {
+    LookWithoutConnection(client);  // it ended, or is not worth listening to
+  } else if (got <= 0 || !Attach(client, buffer, static_cast<size_t>(got))) {
     Close(client);
   }
 }
@@ -198,10 +222,11 @@ bool AttachServer::Attach(Client& client, const void* data, size_t bytes) {
   AttachRequest request;
   const auto refuse = [&](AttachStatus status, const std::string& message) {
     const AttachReply reply = Refusal(status, message);
-    SendWithFds(client.socket, &reply, sizeof(reply), nullptr, 0);
-    LogEvent(
-        LogLevel::kWarning, "attach-refused",
-        {{"pool", pool_}, {"pid", absl::StrCat(client.pid)}, {"why", message}});
+    SendWithFds(client.process.connection.get(), &reply, sizeof(reply), {});
+    LogEvent(LogLevel::kWarning, "attach-refused",
+             {{"pool", options_.pool},
+              {"pid", absl::StrCat(client.pid)},
+              {"why", message}});
     return false;
   };
   if (bytes == sizeof(request)) std::memcpy(&request, data, bytes);
@@ -222,8 +247,9 @@ bool AttachServer::Attach(Client& client, const void* data, size_t bytes) {
   }
   ucred peer{};
   socklen_t length = sizeof(peer);
-  if (getsockopt(client.socket, SOL_SOCKET, SO_PEERCRED, &peer, &length) != 0 ||
-      client.pidfd < 0) {
+  if (getsockopt(client.process.connection.get(), SOL_SOCKET, SO_PEERCRED,
+                 &peer, &length) != 0 ||
+      client.process.pidfd.get() < 0) {
     return refuse(AttachStatus::kDenied,
                   "the process cannot be seen from the daemon's PID namespace");
   }
@@ -237,14 +263,16 @@ bool AttachServer::Attach(Client& client, const void* data, size_t bytes) {
   if (!owner.ok()) {
     return refuse(AttachStatus::kFull, std::string(owner.status().message()));
   }
-  client.owner = *owner;
+  client.process.owner = *owner;
+  store_->StoreClient(options_.pool, *owner, client.process.connection.get(),
+                      client.process.pidfd.get());
   AttachReply reply;
   reply.owner = *owner;
   reply.layout_version = kLayoutVersion;
   reply.abi_hash = AbiHash();
   reply.nr_frame_fds = static_cast<uint32_t>(segment_->frame_fds().size());
   LogEvent(LogLevel::kDebug, "attached",
-           {{"pool", pool_},
+           {{"pool", options_.pool},
             {"pid", absl::StrCat(client.pid)},
             {"uid", absl::StrCat(peer.uid)}});
   return SendDescriptors(client, reply);
@@ -254,15 +282,17 @@ bool AttachServer::SendDescriptors(Client& client, const AttachReply& reply) {
   std::vector<int> fds = {segment_->metadata_fd()};
   fds.insert(fds.end(), segment_->frame_fds().begin(),
              segment_->frame_fds().end());
-  size_t sent = 0;
+  std::span<const int> left = fds;
   const void* data = &reply;
   size_t bytes = sizeof(reply);
   const char more = 0;
-  while (sent < fds.size()) {
-    const size_t now =
-        std::min(fds.size() - sent, static_cast<size_t>(kFdsPerMessage));
-    if (!SendWithFds(client.socket, data, bytes, &fds[sent], now)) return false;
-    sent += now;
+  while (!left.empty()) {
+    const auto now =
+        left.first(std::min(left.size(), static_cast<size_t>(kFdsPerMessage)));
+    if (!SendWithFds(client.process.connection.get(), data, bytes, now)) {
+      return false;
+    }
+    left = left.subspan(now.size());
     data = &more;
     bytes = sizeof(more);
   }
@@ -270,20 +300,8 @@ bool AttachServer::SendDescriptors(Client& client, const AttachReply& reply) {
 }
 
 void AttachServer::Close(Client& client) {
-  if (client.owner != 0) Reap(client);
-  close(client.socket);
-  if (client.pidfd >= 0) close(client.pidfd);
-  client.socket = client.pidfd = -1;
-}
-
-void AttachServer::Reap(Client& client) {
-  const ReapResult result = ReapProcess(*segment_, client.owner, context_);
-  LogEvent(result.blocks == 0 ? LogLevel::kDebug : LogLevel::kInfo,
-           "process-gone",
-           {{"pool", pool_},
-            {"pid", absl::StrCat(client.pid)},
-            {"pages_given_back", absl::StrCat(result.pages)}});
-  client.owner = 0;
+  client.closed = true;
+  if (client.process.owner != 0) reaper_->Reap(std::move(client.process));
 }
 
 }  // namespace memtuned

@@ -1,19 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "daemon/pool/pool_subject.h"
 
-#include <sys/syscall.h>
-#include <unistd.h>
-
 #include <algorithm>
 #include <chrono>
-#include <fstream>
 #include <set>
 
 #include "absl/strings/str_cat.h"
-#include "core/slot_table.h"
 #include "core/snapshot.h"
-#include "daemon/log.h"
-#include "daemon/pool/frame_binding.h"
+#include "daemon/pool/process_info.h"
 
 namespace memtuned {
 namespace {
@@ -22,124 +16,12 @@ double Seconds(std::chrono::duration<double> duration) {
   return duration.count();
 }
 
-enum class Origin : uint32_t { kDefault = 0, kConfig = 1, kChange = 2 };
 const char* OriginName(uint32_t origin) {
   constexpr const char* kNames[] = {"default", "config", "change"};
   return origin < 3 ? kNames[origin] : "foreign";
 }
 
-uint64_t LlcPagesPerCpu() {
-  const long bytes = sysconf(_SC_LEVEL3_CACHE_SIZE);
-  const long cpus = sysconf(_SC_NPROCESSORS_ONLN);
-  if (bytes <= 0 || cpus <= 0) return 0;
-  return static_cast<uint64_t>(bytes) / kPageSizeBytes /
-         static_cast<uint64_t>(cpus);
-}
-
-// Sizes of the nodes' zones. A total is spread over the nodes with memory in
-// whole 4 MiB blocks; the first ones take the rest.
-absl::StatusOr<std::vector<SegmentNode>> SizeNodes(const PoolConfig& config,
-                                                   const Topology& topology) {
-  constexpr uint64_t kUnit = kPageSizeBytes << kMaxOrder;
-  uint64_t with_memory = 0;
-  for (const TopologyNode& node : topology.nodes) {
-    with_memory += node.memory_bytes > 0 ? 1 : 0;
-  }
-  if (with_memory == 0) {
-    return absl::InvalidArgumentError(
-        "no node of the topology has memory for a pool");
-  }
-  const uint64_t units = config.bytes / kUnit;
-  std::vector<SegmentNode> nodes;
-  uint64_t index = 0;
-  for (const TopologyNode& node : topology.nodes) {
-    SegmentNode sized;
-    sized.os_index = node.os_index;
-    if (node.memory_bytes > 0) {
-      const uint64_t share =
-          config.bytes_per_node
-              ? units
-              : units / with_memory + (index < units % with_memory ? 1 : 0);
-      sized.pages = share << kMaxOrder;
-      ++index;
-    }
-    nodes.push_back(sized);
-  }
-  if (units == 0 || (!config.bytes_per_node && units < with_memory)) {
-    return absl::InvalidArgumentError(
-        absl::StrCat("pool ", config.name, ": size ", config.bytes,
-                     " bytes is too small; ", "allowed from ", kUnit,
-                     " bytes for each of ", with_memory, " nodes with memory"));
-  }
-  return nodes;
-}
-
-std::string CommandOf(int pid) {
-  std::ifstream file(absl::StrCat("/proc/", pid, "/comm"));
-  std::string command;
-  std::getline(file, command);
-  return command;
-}
-
 }  // namespace
-
-PoolSubject::PoolSubject(const PoolConfig& config, const Topology& topology)
-    : name_(absl::StrCat("pools/", config.name)), topology_(topology) {}
-
-PoolSubject::~PoolSubject() {
-  attach_.reset();
-  cpus_.reset();
-  workers_.reset();
-}
-
-absl::StatusOr<std::unique_ptr<PoolSubject>> PoolSubject::Create(
-    const PoolConfig& config, const Topology& topology) {
-  SegmentConfig segment;
-  segment.name = config.name;
-  segment.topology = topology;
-  auto nodes = SizeNodes(config, topology);
-  if (!nodes.ok()) return nodes.status();
-  segment.nodes = *std::move(nodes);
-  segment.populate =
-      config.populate == "lazy" ? PopulateMode::kLazy : PopulateMode::kReserve;
-  segment.llc_pages_per_cpu = LlcPagesPerCpu();
-  segment.tunables = DefaultTunables();
-  for (const TunableAssignment& assignment : config.tunables) {
-    const TunableDef* def = FindTunable(assignment.tunable);
-    if (def == nullptr) {
-      return absl::InvalidArgumentError(
-          absl::StrCat("no tunable \"", assignment.tunable, "\""));
-    }
-    auto value = CheckTunable(*def, assignment.value);
-    if (!value.ok()) return value.status();
-    segment.tunables[static_cast<size_t>(def->id)] = *std::move(value);
-  }
-  auto created = Segment::Create(segment);
-  if (!created.ok()) return created.status();
-  std::unique_ptr<PoolSubject> pool(new PoolSubject(config, topology));
-  pool->segment_ = *std::move(created);
-  SegmentHeader& header = pool->segment_->header();
-  for (const TunableAssignment& assignment : config.tunables) {
-    const auto id = static_cast<size_t>(FindTunable(assignment.tunable)->id);
-    Store(header.tunable_origins[id], static_cast<uint32_t>(Origin::kConfig));
-  }
-  BecomeDaemon(*pool->segment_);
-  {
-    MutexLock lock(pool->mutex_);
-    TakeThreadSlot(*pool->segment_, kDaemonProcess, &pool->thread_);
-  }
-  if (topology.source == TopologySource::kLive) {
-    BindFrames(*pool->segment_);
-    pool->cpus_ = std::make_unique<CpuWatch>(
-        pool->segment_.get(), config.sys_root + "/devices/system/cpu/online");
-  }
-  auto attach = AttachServer::Start(pool->segment_.get(), config.socket_path,
-                                    config.socket_mode, config.name);
-  if (!attach.ok()) return attach.status();
-  pool->attach_ = *std::move(attach);
-  pool->workers_ = std::make_unique<SectionWorkers>(pool->segment_.get());
-  return pool;
-}
 
 SubjectVersion PoolSubject::Version() const {
   SubjectVersion version;
@@ -168,7 +50,7 @@ absl::StatusOr<Snapshot> PoolSubject::TakeSnapshot(bool full) {
   snapshot.generation = version.generation;
   snapshot.etag = version.etag;
   for (ProcessSnapshot& process : snapshot.processes) {
-    process.command = CommandOf(process.pid);
+    process.command = CommandOf(static_cast<uint32_t>(process.pid));
   }
   snapshot.duration_seconds = Seconds(std::chrono::steady_clock::now() - start);
   return snapshot;
@@ -229,7 +111,7 @@ absl::Status PoolSubject::StoreTunablesLocked(
   }
   if (absl::Status s = LockTuning(); !s.ok()) return s;
   ChangeTunablesLocked(*segment_, words,
-                       static_cast<uint32_t>(Origin::kChange));
+                       static_cast<uint32_t>(TunableOrigin::kChange));
   RecalculateLocked(*segment_, only_watermarks ? RecalculateTrigger::kWatermark
                                                : RecalculateTrigger::kTunable);
   segment_->header().tuning_lock.Unlock();

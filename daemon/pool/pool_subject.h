@@ -11,9 +11,12 @@
 #include "core/base/mutex.h"
 #include "core/recalculate.h"
 #include "core/segment.h"
+#include "daemon/keeper/fd_store.h"
 #include "daemon/pool/attach_server.h"
 #include "daemon/pool/cpu_watch.h"
 #include "daemon/pool/pool_config.h"
+#include "daemon/pool/pool_takeover.h"
+#include "daemon/pool/reaper.h"
 #include "daemon/pool/section_workers.h"
 #include "daemon/subject.h"
 
@@ -23,12 +26,16 @@ namespace memtuned {
 // no lock that allocating threads take.
 class PoolSubject : public Subject {
  public:
-  // Creates the segment, starts initialising it and opens the attach socket.
+  // Goes on with the pool of that name that an earlier daemon left in `store`
+  // (see TakeOverPool), else creates the segment; goes on initialising it and
+  // opens the attach socket. What the next daemon needs is stored meanwhile.
   // Errors: kInvalidArgument (sizes, tunables), kResourceExhausted (memory),
   // kUnavailable (socket).
+  // REQUIRES: `store` outlives this.
   static absl::StatusOr<std::unique_ptr<PoolSubject>> Create(
-      const PoolConfig& config, const Topology& topology);
-  // Closes the socket; attached processes keep what they mapped.
+      const PoolConfig& config, const Topology& topology, FdStore* store);
+  // Closes the socket. Without an attached process that is the pool's end;
+  // else `store` keeps it, and the processes go on.
   ~PoolSubject() override;
 
   const std::string& name() const override { return name_; }
@@ -48,7 +55,11 @@ class PoolSubject : public Subject {
   Segment& segment() { return *segment_; }
 
  private:
-  PoolSubject(const PoolConfig& config, const Topology& topology);
+  PoolSubject(const PoolConfig& config, const Topology& topology,
+              FdStore* store);
+  void StoreFiles(const TakenPool& taken);
+  absl::Status Start(const PoolConfig& config, TakenPool taken);
+  void HandOn();
 
   // Zone numbers a scope names. Errors: kInvalidArgument naming what does not
   // exist.
@@ -63,15 +74,21 @@ class PoolSubject : public Subject {
   ChangeResult ResultLocked(std::vector<ValueChange> values,
                             std::vector<Effect> effects) const REQUIRES(mutex_);
 
-  const std::string name_;
+  const std::string pool_;  // "default"
+  const std::string name_;  // "pools/default"
   const Topology topology_;
+  FdStore* const store_;
   std::unique_ptr<Segment> segment_;
   mutable Mutex mutex_;
   ThreadContext thread_ GUARDED_BY(mutex_);  // for drains and changes
   std::unique_ptr<SectionWorkers> workers_;
   std::unique_ptr<CpuWatch> cpus_;  // live machine only
+  std::unique_ptr<Reaper> reaper_;
   std::unique_ptr<AttachServer> attach_;
 };
+
+// Where a tunable's value comes from, as it stands in the segment.
+enum class TunableOrigin : uint32_t { kDefault = 0, kConfig = 1, kChange = 2 };
 
 // What moves when limits and watermarks go from now to `targets`.
 std::vector<Effect> EffectsOf(Segment& segment,

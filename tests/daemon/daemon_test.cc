@@ -68,8 +68,8 @@ class DaemonTest : public testing::Test {
   ~DaemonTest() override { std::filesystem::remove_all(folder_); }
 
   PoolFactory Factory() {
-    return [this](const PoolConfig& pool, const Topology& topology)
-               -> absl::StatusOr<std::unique_ptr<Subject>> {
+    return [this](const PoolConfig& pool, const Topology& topology,
+                  FdStore*) -> absl::StatusOr<std::unique_ptr<Subject>> {
       topology_nodes_ = static_cast<int>(topology.nodes.size());
       auto subject = std::make_unique<FakeSubject>(
           FakeOptions{.name = "pools/" + pool.name});

@@ -21,7 +21,7 @@ class HangingSubject : public FakeSubject {
 };
 
 absl::StatusOr<std::unique_ptr<Subject>> MakePool(const PoolConfig& pool,
-                                                  const Topology&) {
+                                                  const Topology&, FdStore*) {
   if (pool.name == "broken") {
     return absl::ResourceExhaustedError("no memory for it");
   }

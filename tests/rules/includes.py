@@ -9,7 +9,9 @@ import re
 # longest matching key is a file's own.
 CORE = ("core/",)
 SUBJECT = ("daemon/subject.h", "daemon/log.h")
-FLOOR_2B = SUBJECT + ("daemon/pool/", "daemon/host/") + CORE
+FLOOR_2A = ("daemon/log.h",) + CORE
+FLOOR_2B = SUBJECT + ("daemon/pool/", "daemon/host/",
+                      "daemon/keeper/") + CORE
 FLOOR_3 = ("daemon/change/", "daemon/access/", "daemon/tls/",
            "daemon/sampler.h") + FLOOR_2B
 FLOOR_4 = ("daemon/rpc/", "daemon/metrics/") + FLOOR_3
@@ -22,6 +24,7 @@ MAY_INCLUDE = {
     "daemon/subject.h": CORE,
     "daemon/log.": CORE,
     "daemon/sampler.": SUBJECT + CORE,
+    "daemon/keeper/": FLOOR_2A,
     "daemon/pool/": FLOOR_2B,
     "daemon/host/": FLOOR_2B,
     "daemon/whatif/": FLOOR_2B,
@@ -43,7 +46,8 @@ MAY_INCLUDE = {
 # Library -> the only places that may include it.
 LIBRARIES = {
     r"hwloc(\.h|/)": ("daemon/host/topology_probe.cc",),
-    r"systemd/": ("daemon/service_manager.cc",),
+    r"systemd/": ("daemon/service_manager.cc",
+                  "daemon/keeper/service_shelf.cc"),
     r"prometheus/": ("daemon/metrics/", "daemon/daemon.cc"),
     r"(grpcpp|grpc)/|.*\.grpc\.pb\.h": (
         "daemon/rpc/", "daemon/daemon.cc", "daemon/daemon.h", "client/ctl/"),

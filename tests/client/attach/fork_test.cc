@@ -50,6 +50,10 @@ TEST(ForkTest, AChildOwnsNothingAndHarmsNothing) {
   EXPECT_EQ(server.Refused(FreeResult::kNotAttached), 4u);
   EXPECT_EQ(server.Failures(FailureReason::kNotAttached), 12u);
   EXPECT_EQ(server.AttachedProcesses(), 1);
+  const ProcessSlot* slot =
+      FindProcessSlot(server.segment(), pool->process_id());
+  ASSERT_NE(slot, nullptr);
+  EXPECT_EQ(Load(slot->state), static_cast<uint32_t>(SlotState::kAttached));
   EXPECT_EQ(server.UsedThreadSlots(), 1);
   EXPECT_EQ(server.AllocatedPages(), 1u);
   EXPECT_EQ(pool->Free(block, 0), MEMTUNED_OK);

@@ -8,6 +8,7 @@
 #include <signal.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
+#include <sys/syscall.h>
 #include <sys/un.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -25,7 +26,8 @@ namespace {
 class AttachServerTest : public testing::Test {
  protected:
   void SetUp() override {
-    auto pool = PoolSubject::Create(SmallPool(dir_, 256u << 20), TwoNodes());
+    auto pool =
+        PoolSubject::Create(SmallPool(dir_, 256u << 20), TwoNodes(), &store_);
     ASSERT_TRUE(pool.ok()) << pool.status();
     pool_ = *std::move(pool);
     ASSERT_TRUE(Eventually([&] { return pool_->segment().Initialised(); }));
@@ -70,6 +72,7 @@ class AttachServerTest : public testing::Test {
   }
 
   TempDir dir_;
+  FdStore store_;
   const std::string socket_ = dir_.path() + "/test.sock";
   std::unique_ptr<PoolSubject> pool_;
 };
@@ -107,6 +110,30 @@ TEST_F(AttachServerTest, WhateverWayAProcessEndsItsPagesComeBack) {
     EXPECT_FALSE(WIFEXITED(status) && WEXITSTATUS(status) != 0);
   }
 
+  EXPECT_TRUE(Eventually([&] { return AllBack(); }));
+}
+
+// A daemon of its own that closes whatever is open, as some do.
+TEST_F(AttachServerTest, WhoClosesItsConnectionAndGoesOnKeepsItsPages) {
+  const pid_t child = Child([](memtuned_pool* attached) {
+    syscall(SYS_close_range, 3, ~0u, 0);
+    for (;;) {
+      void* block = memtuned_allocate(attached, 0);
+      if (memtuned_free(attached, block, 0) != MEMTUNED_OK) _exit(7);
+      usleep(1000);
+    }
+  });
+  ASSERT_TRUE(Eventually([&] { return Now().processes.size() == 1; }));
+
+  sleep(2);
+  const Snapshot now = Now();
+  kill(child, SIGKILL);
+  int status = 0;
+  waitpid(child, &status, 0);
+
+  ASSERT_EQ(now.processes.size(), 1u);
+  EXPECT_GE(now.processes[0].allocated_pages, 1000u);
+  EXPECT_TRUE(WIFSIGNALED(status)) << WEXITSTATUS(status);
   EXPECT_TRUE(Eventually([&] { return AllBack(); }));
 }
 

@@ -18,7 +18,7 @@ constexpr uint64_t kGiB = uint64_t{1} << 30;
 class PoolSubjectTest : public testing::Test {
  protected:
   std::unique_ptr<PoolSubject> Make(PoolConfig config) {
-    auto pool = PoolSubject::Create(config, TwoNodes());
+    auto pool = PoolSubject::Create(config, TwoNodes(), &store_);
     EXPECT_TRUE(pool.ok()) << pool.status();
     EXPECT_TRUE(Eventually([&] { return (*pool)->segment().Initialised(); }));
     return *std::move(pool);
@@ -40,6 +40,7 @@ class PoolSubjectTest : public testing::Test {
   }
 
   TempDir dir_;
+  FdStore store_;
 };
 
 TEST_F(PoolSubjectTest, SpreadsItsSizeOverTheNodes) {
@@ -56,7 +57,8 @@ TEST_F(PoolSubjectTest, SpreadsItsSizeOverTheNodes) {
 }
 
 TEST_F(PoolSubjectTest, RefusesASizeThatGivesANodeNothing) {
-  const auto pool = PoolSubject::Create(SmallPool(dir_, 4u << 20), TwoNodes());
+  const auto pool =
+      PoolSubject::Create(SmallPool(dir_, 4u << 20), TwoNodes(), &store_);
 
   EXPECT_EQ(pool.status().code(), absl::StatusCode::kInvalidArgument);
   EXPECT_THAT(std::string(pool.status().message()),
@@ -67,7 +69,7 @@ TEST_F(PoolSubjectTest, RefusesASocketPathTheKernelCannotHold) {
   PoolConfig config = SmallPool(dir_, kGiB);
   config.socket_path = dir_.path() + "/" + std::string(120, 'x');
 
-  const auto pool = PoolSubject::Create(config, TwoNodes());
+  const auto pool = PoolSubject::Create(config, TwoNodes(), &store_);
 
   EXPECT_EQ(pool.status().code(), absl::StatusCode::kInvalidArgument);
   EXPECT_THAT(std::string(pool.status().message()), HasSubstr("allowed 1 to"));
@@ -216,7 +218,7 @@ TEST_F(PoolSubjectTest, InitialisationIsThrottledAndLimitsFollowByThemselves) {
   PoolConfig config = SmallPool(dir_, kGiB);
   config.tunables = {{"pageset.policy", std::string("fixed")},
                      {"init.sections_per_second", int64_t{20}}};
-  auto pool = PoolSubject::Create(config, TwoNodes());
+  auto pool = PoolSubject::Create(config, TwoNodes(), &store_);
   ASSERT_TRUE(pool.ok());
 
   const auto early = (*pool)->TakeSnapshot(false);

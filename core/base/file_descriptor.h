@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
-// A file descriptor that closes itself. Move only.
-#ifndef MEMTUNED_CLIENT_ATTACH_FILE_DESCRIPTOR_H_
-#define MEMTUNED_CLIENT_ATTACH_FILE_DESCRIPTOR_H_
+// A file descriptor that closes itself. Move only. Floor 0.
+#ifndef MEMTUNED_CORE_BASE_FILE_DESCRIPTOR_H_
+#define MEMTUNED_CORE_BASE_FILE_DESCRIPTOR_H_
 
 #include <unistd.h>
 
 #include <utility>
 
-namespace memtuned::attach {
+namespace memtuned {
 
 class FileDescriptor {
  public:
@@ -22,7 +22,7 @@ class FileDescriptor {
   FileDescriptor(const FileDescriptor&) = delete;
   FileDescriptor& operator=(const FileDescriptor&) = delete;
 
-  int get() const { return fd_; }
+  int get() const { return fd_; }  // -1: none
   int Release() { return std::exchange(fd_, -1); }
   void Reset() {
     if (fd_ >= 0) close(fd_);
@@ -33,6 +33,6 @@ class FileDescriptor {
   int fd_ = -1;
 };
 
-}  // namespace memtuned::attach
+}  // namespace memtuned
 
-#endif  // MEMTUNED_CLIENT_ATTACH_FILE_DESCRIPTOR_H_
+#endif  // MEMTUNED_CORE_BASE_FILE_DESCRIPTOR_H_
