@@ -33,8 +33,19 @@ __attribute__((noinline)) Pfn Allocator::AllocateSlow(int order,
     Fail(FailureReason::kNotAttached);
     return Pfn{kNil};
   }
+  if (limited()) return AllocateLimited(order, type);
   threads_.Refresh();
   ThreadContext& thread = threads_.Current();
+  const Pfn pfn = AllocateFromZones(order, type, thread);
+  if (pfn.value != kNil) {
+    NoteTaken(order, thread.slot);
+    LookAtPeak(order, thread.slot);
+  }
+  return pfn;
+}
+
+Pfn Allocator::AllocateFromZones(int order, PageType type,
+                                 ThreadContext& thread) noexcept {
   thread.patience.Renew();
   for (;;) {
     const MemsCookie cookie = ReadMemsAllowedBegin(slot_.mems);
@@ -52,10 +63,7 @@ __attribute__((noinline)) Pfn Allocator::AllocateSlow(int order,
       // have brought more into the zone than they needed.
       pfn = TryZones(order, type, thread, copy, /*min_mark=*/true);
     }
-    if (pfn.value != kNil) {
-      NoteTaken(order, thread.slot);
-      return pfn;
-    }
+    if (pfn.value != kNil) return pfn;
 #ifndef MEMTUNED_NO_MEMS_RETRY  // only a test leaves the retry out
     if (ReadMemsAllowedRetry(slot_.mems, cookie)) {
       AtomicBump(segment_.header().mems_allowed_retries);
@@ -232,13 +240,20 @@ size_t Allocator::AllocateBulk(int order, std::span<Pfn> out) noexcept {
     Zone& zone = segment_.zone(LoadRelaxed(cpu.zone));
     const MemsCopy& copy = CopyOf(slot_.mems, ReadMemsAllowedBegin(slot_.mems));
     if (LoadRelaxed(copy.policy) == 0 && Allows(copy, zone.node())) {
+      const bool charged = limited();
+      const size_t may =
+          charged ? Charge(order, out.size(), thread) : out.size();
       PagesetShared& shared = mapping_.pagesets[LoadRelaxed(cpu.pageset)];
       uint32_t taken = 0;
       Pageset(mapping_, zone, shared, thread, mapping_.SeatOf(number, thread))
           .TakeBlocks(order, PageType::kOrdinary,
                       LoadRelaxed(zone.shared().watermark_low), out.data(),
-                      static_cast<uint32_t>(out.size()), &taken);
-      for (; filled < taken; ++filled) NoteTaken(order, thread.slot);
+                      static_cast<uint32_t>(may), &taken);
+      if (charged) Uncharge(order, may - taken, thread.slot);
+      for (; filled < taken; ++filled) {
+        if (!charged) NoteTaken(order, thread.slot);
+      }
+      LookAtPeak(order, thread.slot);
     }
   }
   for (; filled < out.size(); ++filled) {

@@ -29,9 +29,9 @@ class Allocator {
   // A block of 2^order pages, order 0..10, naturally aligned.
   // Takes: the pageset guard by trylock; on refill the zone lock.
   // Returns: Pfn{kNil} when every allowed zone is at its min watermark, also
-  // after draining what other CPUs hold; or when a process that holds a lock
-  // is stopped, after 20 ms. Never fails because the allowed nodes changed
-  // meanwhile. noexcept.
+  // after draining what other CPUs hold; when this process would hold more than
+  // it may; or when a process that holds a lock is stopped, after 20 ms. Never
+  // fails because the allowed nodes changed meanwhile. noexcept.
   // Cost: about 6 ns when the pageset has a block.
   Pfn Allocate(int order, PageType type = PageType::kOrdinary) noexcept;
 
@@ -65,8 +65,9 @@ class Allocator {
   // Takes ownership of a block offered to this process or to any. A process
   // that dies in here may leave the offerer counting the block (HeldPages): who
   // has which block is in the words, counts are for people and limits.
+  // Returns: also kProcessLimit, and nothing changed.
   FreeResult Adopt(Pfn pfn, int order) noexcept;
-  // Both at once.
+  // Both at once. The process's limit does not matter.
   FreeResult FreeAdopted(Pfn pfn, int order) noexcept;
 
   // Tags a block with the caller's 8-bit label ("who holds my pages").
@@ -86,7 +87,15 @@ class Allocator {
   bool detached() const { return !threads_.owned(); }
 
  private:
+  // `kCharged`: it is counted already.
+  template <bool kCharged>
+  __attribute__((always_inline)) inline uint64_t TakeCached(
+      int order, PageType type) noexcept;
   Pfn AllocateSlow(int order, PageType type) noexcept;
+  Pfn AllocateLimited(int order, PageType type) noexcept;
+  // Past what TakeCached can do. Counts a failure, but no success.
+  Pfn AllocateFromZones(int order, PageType type,
+                        ThreadContext& thread) noexcept;
   struct OwnBlock {
     Pfn pfn;
     const Page* page;
@@ -131,8 +140,29 @@ class Allocator {
   bool StoresWords(ThreadOwner holder) noexcept;
   FreeResult Refuse(FreeResult why) noexcept;
   void Fail(FailureReason why) noexcept;
+  FreeResult AdoptBlock(Pfn pfn, int order, bool to_keep) noexcept;
+
+  // Counting what this process holds. A block is counted before it is taken
+  // ("charged") when the process has a limit, else after.
   void NoteTaken(int order, ThreadSlot* slot) noexcept;
   void NoteGiven(int order, ThreadSlot* slot) noexcept;
+  // After a refill or flush, for the process's peak.
+  void LookAtPeak(int order, ThreadSlot* slot) noexcept;
+  void NoteMoved(int order, ThreadSlot& slot) noexcept;
+
+  // allocator_limit.cc; core/process_limit.h tells how it works.
+  bool limited() const noexcept { return LoadRelaxed(slot_.limit_pages) != 0; }
+  bool ChargeWithin(ThreadSlot& slot, int order, size_t blocks) noexcept;
+  // Returns: how many of `want` blocks the process may take.
+  size_t Charge(int order, size_t want, ThreadContext& thread) noexcept;
+  size_t ChargeLocked(int order, size_t want, ThreadSlot* slot) noexcept
+      REQUIRES(slot_.limit_lock);
+  size_t RaiseAllowance(int order, size_t want, int64_t limit,
+                        ThreadSlot* slot) noexcept REQUIRES(slot_.limit_lock);
+  void Uncharge(int order, size_t blocks, ThreadSlot* slot) noexcept;
+  struct Bound;
+  Bound BoundOfOthers(const ThreadSlot* slot) const noexcept;
+  void TakeAllowancesOfOthers(const ThreadSlot* slot) noexcept;
   void CountNuma(Zone& taken, Zone& preferred, const CpuEntry& cpu,
                  bool interleaved, int order) noexcept;
 
@@ -145,17 +175,30 @@ class Allocator {
 
 inline void Allocator::NoteTaken(int order, ThreadSlot* slot) noexcept {
   if (MEMTUNED_LIKELY(slot != nullptr)) {
-    Bump(slot->taken_pages, uint64_t{1} << order);
+    Bump(slot->counts[static_cast<size_t>(order)].taken);
   } else {
-    AtomicBump(slot_.retired_taken_pages, uint64_t{1} << order);
+    AtomicBump(slot_.retired[static_cast<size_t>(order)].taken);
   }
 }
 
 inline void Allocator::NoteGiven(int order, ThreadSlot* slot) noexcept {
   if (MEMTUNED_LIKELY(slot != nullptr)) {
-    Bump(slot->given_pages, uint64_t{1} << order);
+    Bump(slot->counts[static_cast<size_t>(order)].given);
   } else {
-    AtomicBump(slot_.retired_given_pages, uint64_t{1} << order);
+    AtomicBump(slot_.retired[static_cast<size_t>(order)].given);
+  }
+}
+
+inline void Allocator::LookAtPeak(int order, ThreadSlot* slot) noexcept {
+  if (slot == nullptr) return;
+  const OrderCounts& counts = slot->counts[static_cast<size_t>(order)];
+  const auto moved = [order](const Shared64& blocks, const Shared32& looked) {
+    const uint64_t pages = LoadRelaxed(blocks) << order;
+    return static_cast<uint32_t>(pages) - LoadRelaxed(looked);
+  };
+  if (MEMTUNED_UNLIKELY(moved(counts.taken, slot->looked_taken) >= kPeakStep ||
+                        moved(counts.given, slot->looked_given) >= kPeakStep)) {
+    NoteMoved(order, *slot);
   }
 }
 

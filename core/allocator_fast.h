@@ -13,14 +13,20 @@
 namespace memtuned {
 
 inline uint64_t Allocator::TakeFast(int order, PageType type) noexcept {
+  return TakeCached<false>(order, type);
+}
+
+template <bool kCharged>
+inline uint64_t Allocator::TakeCached(int order, PageType type) noexcept {
   LastUsed* last = threads_.IfCurrent();
   if (MEMTUNED_UNLIKELY(last == nullptr ||
                         static_cast<unsigned>(order) > kCostlyOrder)) {
     return kNoPage;
   }
   const MemsCookie cookie = ReadMemsAllowedBegin(slot_.mems);
-  if (MEMTUNED_UNLIKELY((cookie & kMemsUnrestricted) == 0) &&
-      !AllowsLocally(slot_.mems, cookie, last->node)) {
+  if (MEMTUNED_UNLIKELY((cookie & (kMemsRestricted | kMemsLimited)) != 0) &&
+      ((!kCharged && (cookie & kMemsLimited) != 0) ||
+       !AllowsLocally(slot_.mems, cookie, last->node))) {
     return kNoPage;
   }
   PagesetShared& pageset = *last->pageset;
@@ -44,7 +50,7 @@ inline uint64_t Allocator::TakeFast(int order, PageType type) noexcept {
   pageset.free_count >>= 1;
   pageset.guard.Unlock();
   env::Charge(env::Cost::kPagesetOperation);
-  Bump(last->slot->taken_pages, uint64_t{1} << order);
+  if (!kCharged) Bump(last->slot->counts[static_cast<unsigned>(order)].taken);
   return pfn.value;
 }
 
@@ -74,11 +80,10 @@ inline Allocator::Push Allocator::PushOwn(const LastUsed& last,
                                  block.word, store))) {
     return Push::kRefused;
   }
-  const uint64_t pages = uint64_t{1} << order;
-  Bump(pageset.pages, static_cast<uint32_t>(pages));
+  Bump(pageset.pages, 1u << order);
   const uint32_t count = LoadRelaxed(pageset.pages);
   Bump(pageset.frees[static_cast<unsigned>(order)]);
-  Bump(last.slot->given_pages, pages);
+  Bump(last.slot->counts[static_cast<unsigned>(order)].given);
   if (MEMTUNED_UNLIKELY(
           count >= LoadRelaxed(pageset.high) ||
           (order != 0 && pageset.free_count >= pageset.free_high_threshold))) {

@@ -23,6 +23,7 @@ __attribute__((noinline)) FreeResult Allocator::CommitFree(
   view.AssertGuardHeld();
   view.CommitFreeLocked(list, order);
   pageset.guard.Unlock();
+  LookAtPeak(order, thread.slot);
   return FreeResult::kFreed;
 }
 
@@ -112,6 +113,7 @@ FreeResult Allocator::FreeSlow(Pfn pfn, int order, PageWord word) noexcept {
   switch (pageset.GiveBlock(pfn, order, word)) {
     case Pageset::Give::kGiven:
       NoteGiven(order, thread.slot);
+      LookAtPeak(order, thread.slot);
       return FreeResult::kFreed;
     case Pageset::Give::kRefused:
       return Refuse(FreeResult::kNotAllocated);
@@ -126,6 +128,7 @@ FreeResult Allocator::FreeSlow(Pfn pfn, int order, PageWord word) noexcept {
   if (!ours) return Refuse(FreeResult::kNotAllocated);
   AtomicBump(shared->direct_frees[static_cast<size_t>(order)]);
   NoteGiven(order, thread.slot);
+  LookAtPeak(order, thread.slot);
   return FreeResult::kFreed;
 }
 
@@ -202,6 +205,10 @@ FreeResult Allocator::Revoke(Pfn pfn, int order) noexcept {
 }
 
 FreeResult Allocator::Adopt(Pfn pfn, int order) noexcept {
+  return AdoptBlock(pfn, order, /*to_keep=*/true);
+}
+
+FreeResult Allocator::AdoptBlock(Pfn pfn, int order, bool to_keep) noexcept {
   if (detached()) return Refuse(FreeResult::kNotAttached);
   if (pfn.value >= mapping_.nr_pages || order < 0 || order > kMaxOrder ||
       (pfn.value & ((1u << order) - 1)) != 0) {
@@ -216,24 +223,29 @@ FreeResult Allocator::Adopt(Pfn pfn, int order) noexcept {
   if (word.order() != order) return Refuse(FreeResult::kWrongOrder);
   const uint32_t target = Load(page.next);
   if (target != 0 && target != owner_) return Refuse(FreeResult::kForeign);
+  ThreadContext& thread = threads_.Current();
+  const bool charged = to_keep && limited();
+  if (charged && Charge(order, 1, thread) == 0) {
+    return Refuse(FreeResult::kProcessLimit);
+  }
   mapping_.FlagSection(owner_, pfn);
   uint64_t expected = word.bits();
   const uint64_t mine = word.With(PageKind::kAllocated, order, owner_).bits();
   if (!Exchange(page.word, expected, mine)) {
+    if (charged) Uncharge(order, 1, thread.slot);
     return Refuse(FreeResult::kNotAllocated);
   }
-  ThreadContext& thread = threads_.Current();
   Store(page.next, thread.owner);
-  NoteTaken(order, thread.slot);
+  if (!charged) NoteTaken(order, thread.slot);
   // The offerer no longer holds it.
   if (ProcessSlot* from = FindProcessSlot(segment_, word.ref())) {
-    AtomicBump(from->retired_given_pages, uint64_t{1} << order);
+    AtomicBump(from->retired[static_cast<size_t>(order)].given);
   }
   return FreeResult::kFreed;
 }
 
 FreeResult Allocator::FreeAdopted(Pfn pfn, int order) noexcept {
-  const FreeResult adopted = Adopt(pfn, order);
+  const FreeResult adopted = AdoptBlock(pfn, order, /*to_keep=*/false);
   return adopted == FreeResult::kFreed ? Free(pfn, order) : adopted;
 }
 

@@ -44,6 +44,7 @@ RecalculateInputs InputsWith(RecalculateInputs inputs, TunableId id,
       }
       break;
     case TunableId::kInitSectionsPerSecond:
+    case TunableId::kProcessMaxBytes:
     case TunableId::kCount:
       break;
   }

@@ -35,7 +35,7 @@ const char* TriggerName(RecalculateTrigger trigger) {
 
 const char* FailureReasonName(FailureReason reason) {
   constexpr const char* kNames[] = {"no_memory", "not_attached",
-                                    "invalid_order", "busy"};
+                                    "invalid_order", "busy", "process_limit"};
   return kNames[static_cast<size_t>(reason)];
 }
 
@@ -55,6 +55,8 @@ const char* FreeResultName(FreeResult result) {
       return "not_attached";
     case FreeResult::kBusy:
       return "busy";
+    case FreeResult::kProcessLimit:
+      return "process_limit";
     case FreeResult::kCount:
       break;
   }

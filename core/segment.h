@@ -54,7 +54,8 @@ enum class FailureReason : uint32_t {
   kNoMemory = 0,  // every allowed zone is at its min watermark
   kNotAttached,   // a forked child that has not attached itself
   kInvalidOrder,
-  kBusy,  // a lock's holder lives and does not let go: it is stopped
+  kBusy,          // a lock's holder lives and does not let go: it is stopped
+  kProcessLimit,  // the process would hold more than it may
   kCount,
 };
 inline constexpr int kNumFailureReasons =
@@ -71,6 +72,8 @@ enum class FreeResult : uint32_t {
   // Another process holds a lock and is stopped: the block is still the
   // caller's. The number follows the client interface's others.
   kBusy = 14,
+  // Adopting it, this process would hold more than it may.
+  kProcessLimit = 15,
   kCount,
 };
 inline constexpr int kNumFreeResults = static_cast<int>(FreeResult::kCount);

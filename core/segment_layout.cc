@@ -113,10 +113,18 @@ uint64_t AbiHash() {
       .Add(offsetof(PagesetShared, numa_interleave));
   hash.Add(sizeof(Chunk)).Add(offsetof(Chunk, items)).Add(sizeof(Page));
   hash.Add(sizeof(ProcessSlot))
+      .Add(offsetof(ProcessSlot, retired))
+      .Add(offsetof(ProcessSlot, limit_override))
+      .Add(offsetof(ProcessSlot, peak_pages))
+      .Add(offsetof(ProcessSlot, limit_lock))
       .Add(offsetof(ProcessSlot, mems))
       .Add(sizeof(MemsAllowed))
       .Add(sizeof(MemsCopy));
-  hash.Add(sizeof(ThreadSlot)).Add(offsetof(ThreadSlot, pending));
+  hash.Add(sizeof(ThreadSlot))
+      .Add(offsetof(ThreadSlot, pending))
+      .Add(offsetof(ThreadSlot, allowance))
+      .Add(offsetof(ThreadSlot, counts))
+      .Add(kMemsFlagBits);
   hash.Add(sizeof(Section)).Add(sizeof(SectionFreeAreas));
   hash.Add(sizeof(CpuEntry)).Add(kNumLists).Add(kChunkBlocks);
   hash.Add(kNumTunables).Add(kSectionShift).Add(kMaxOrder);

@@ -7,6 +7,7 @@
 #include "absl/strings/str_cat.h"
 #include "core/base/thread_state.h"
 #include "core/mm/owners.h"
+#include "core/process_limit.h"
 
 namespace memtuned {
 namespace {
@@ -22,6 +23,13 @@ uint32_t NextOwner(Shared32& generation, uint32_t slot) {
 
 constexpr auto kFree = static_cast<uint32_t>(SlotState::kFree);
 
+void StoreZeros(BlockCounts& counts) {
+  for (OrderCounts& order : counts) {
+    Store(order.taken, uint64_t{0});
+    Store(order.given, uint64_t{0});
+  }
+}
+
 }  // namespace
 
 void BecomeDaemon(Segment& segment) {
@@ -29,6 +37,8 @@ void BecomeDaemon(Segment& segment) {
   const auto pid = static_cast<uint32_t>(getpid());
   Store(daemon.pid, pid);
   Store(daemon.start_time_ticks, StartTimeOf(pid));
+  // The one before may have died between a change of the tunable and this.
+  PublishLimits(segment);
 }
 
 absl::StatusOr<ProcessOwner> TakeProcessSlot(Segment& segment,
@@ -50,8 +60,10 @@ absl::StatusOr<ProcessOwner> TakeProcessSlot(Segment& segment,
     Store(slot.gid, identity.gid);
     Store(slot.start_time_ticks, identity.start_time_ticks);
     Store(slot.attached_unix_ns, identity.attached_unix_ns);
-    Store(slot.retired_taken_pages, uint64_t{0});
-    Store(slot.retired_given_pages, uint64_t{0});
+    StoreZeros(slot.retired);
+    Store(slot.peak_pages, uint64_t{0});
+    Store(slot.noted_pages, uint64_t{0});
+    Store(slot.look_at_pages, uint64_t{0});
     Store(slot.gave_others_blocks, 0u);
     slot.mems.cpuset = NodeMask::All();
     slot.mems.requested = NodeMask::All();
@@ -59,6 +71,7 @@ absl::StatusOr<ProcessOwner> TakeProcessSlot(Segment& segment,
                      NodeMask(), 0);
     const uint32_t owner = NextOwner<kProcessSlotBits>(slot.generation, i);
     Store(slot.owner, owner);
+    PublishLimit(segment, slot);
     Store(slot.state, static_cast<uint32_t>(SlotState::kAttached));
     return owner;
   }
@@ -133,8 +146,8 @@ bool TakeThreadSlot(const Segment& segment, ProcessOwner process,
     }
     Store(slot.tid, tid);
     Store(slot.pending, uint64_t{0});
-    Store(slot.taken_pages, uint64_t{0});
-    Store(slot.given_pages, uint64_t{0});
+    // Counts are 0: whoever releases a slot sees to it, as others add up the
+    // process's from the moment that `process` names it.
     const uint32_t owner = NextOwner<kThreadSlotBits>(slot.generation, number);
     Store(slot.owner, owner);
     context->owner = owner;
@@ -150,18 +163,60 @@ bool TakeThreadSlot(const Segment& segment, ProcessOwner process,
 
 namespace {
 
-void AddToProcess(const Segment& segment, const ThreadSlot& slot) {
+void AddToProcess(const Segment& segment, ThreadSlot& slot) {
   ProcessSlot* process = FindProcessSlot(segment, LoadRelaxed(slot.process));
-  if (process == nullptr) return;
-  AtomicBump(process->retired_taken_pages, LoadRelaxed(slot.taken_pages));
-  AtomicBump(process->retired_given_pages, LoadRelaxed(slot.given_pages));
+  const auto held = static_cast<uint64_t>(PagesOf(slot.counts));
+  for (size_t order = 0; order < slot.counts.size(); ++order) {
+    OrderCounts& counts = slot.counts[order];
+    if (LoadRelaxed(counts.taken) == 0 && LoadRelaxed(counts.given) == 0) {
+      continue;
+    }
+    if (process != nullptr) {
+      AtomicBump(process->retired[order].taken, LoadRelaxed(counts.taken));
+      AtomicBump(process->retired[order].given, LoadRelaxed(counts.given));
+    }
+    Store(counts.taken, uint64_t{0});
+    Store(counts.given, uint64_t{0});
+  }
+  Store(slot.allowance, static_cast<uint64_t>(kNoAllowance));
+  if (process != nullptr) {
+    AtomicBump(process->noted_pages, held - LoadRelaxed(slot.noted_pages));
+  }
+  Store(slot.noted_pages, uint64_t{0});
+  Store(slot.looked_taken, 0u);
+  Store(slot.looked_given, 0u);
 }
+
+// From here to there the thread's pages count twice: nobody may add up what
+// the process holds, and refuse an allocation for it.
+class LimitLock {
+ public:
+  LimitLock(const Segment& segment, const ThreadContext& thread)
+      : process_(FindProcessSlot(segment, thread.process)) {
+    if (process_ == nullptr || LoadRelaxed(process_->limit_pages) == 0) return;
+    Patience patience;
+    patience.Renew();
+    LockWait wait;
+    held_ = process_->limit_lock.LockWithin(
+        thread.owner, ProbeOf(segment.mapping()), patience, &wait);
+  }
+  ~LimitLock() NO_THREAD_SAFETY_ANALYSIS {
+    if (held_) process_->limit_lock.Unlock();
+  }
+  LimitLock(const LimitLock&) = delete;
+  LimitLock& operator=(const LimitLock&) = delete;
+
+ private:
+  ProcessSlot* process_;
+  bool held_ = false;
+};
 
 }  // namespace
 
 void ReleaseThreadSlot(const Segment& segment, ThreadContext& context) {
   if (context.slot != nullptr &&
       LoadRelaxed(context.slot->owner) == context.owner) {
+    const LimitLock lock(segment, context);
     AddToProcess(segment, *context.slot);
     Store(context.slot->owner, 0u);
     context.life.End();
@@ -199,14 +254,12 @@ uint64_t HeldPages(const Segment& segment, ProcessOwner process) {
   const Mapping& m = segment.mapping();
   const ProcessSlot* slot = FindProcessSlot(segment, process);
   if (slot == nullptr) return 0;
-  uint64_t taken = LoadRelaxed(slot->retired_taken_pages);
-  uint64_t given = LoadRelaxed(slot->retired_given_pages);
+  int64_t pages = PagesOf(slot->retired);
   for (uint32_t i = 0; i < m.nr_threads; ++i) {
     if (LoadRelaxed(m.threads[i].process) != process) continue;
-    taken += LoadRelaxed(m.threads[i].taken_pages);
-    given += LoadRelaxed(m.threads[i].given_pages);
+    pages += PagesOf(m.threads[i].counts);
   }
-  return taken > given ? taken - given : 0;
+  return pages > 0 ? static_cast<uint64_t>(pages) : 0;
 }
 
 }  // namespace memtuned

@@ -5,8 +5,8 @@
 #include <bit>
 
 #include "core/mm/owners.h"
+#include "core/process_accounts.h"
 #include "core/recalculate.h"
-#include "core/slot_table.h"
 
 namespace memtuned {
 namespace {
@@ -211,50 +211,6 @@ ZoneSnapshot ReadZone(const Mapping& m, const Zone& zone,
   return out;
 }
 
-void ReadProcesses(const Segment& segment, Snapshot* out) {
-  const Mapping& m = segment.mapping();
-  std::vector<int> threads(m.nr_processes, 0);
-  std::vector<int64_t> held(m.nr_processes, 0);
-  for (uint32_t i = 0; i < m.nr_threads; ++i) {
-    const uint32_t process = LoadRelaxed(m.threads[i].process);
-    if (FindProcessSlot(segment, process) == nullptr) continue;
-    ++threads[ProcessSlotOf(process)];
-    held[ProcessSlotOf(process)] +=
-        static_cast<int64_t>(LoadRelaxed(m.threads[i].taken_pages) -
-                             LoadRelaxed(m.threads[i].given_pages));
-  }
-  for (uint32_t i = 0; i < m.nr_processes; ++i) {
-    const ProcessSlot& slot = m.processes[i];
-    const auto state = static_cast<SlotState>(LoadRelaxed(slot.state));
-    if (state != SlotState::kAttached && state != SlotState::kReaping) {
-      continue;
-    }
-    ProcessSnapshot process;
-    process.slot = i;
-    process.generation = LoadRelaxed(slot.owner) >> kProcessSlotBits;
-    process.pid = static_cast<int>(LoadRelaxed(slot.pid));
-    process.uid = LoadRelaxed(slot.uid);
-    process.state = state == SlotState::kReaping ? ProcessState::kReaping
-                                                 : ProcessState::kRunning;
-    process.threads = threads[i];
-    const int64_t pages =
-        held[i] + static_cast<int64_t>(LoadRelaxed(slot.retired_taken_pages) -
-                                       LoadRelaxed(slot.retired_given_pages));
-    process.allocated_pages =
-        static_cast<uint64_t>(std::max<int64_t>(pages, 0));
-    process.attached_unix_seconds =
-        static_cast<double>(LoadRelaxed(slot.attached_unix_ns)) * 1e-9;
-    const NodeMask allowed = AllowedMask(slot.mems);
-    for (uint32_t z = 0; z < m.nr_zones; ++z) {
-      const auto node = static_cast<int>(m.zone_info[z].node);
-      if (m.zone_info[z].kind == ZoneKind::kNormal && allowed.Test(node)) {
-        process.mems_allowed.push_back(node);
-      }
-    }
-    out->processes.push_back(std::move(process));
-  }
-}
-
 // The first reason there is; each stays until the pool ends.
 void ReadDegraded(const Segment& segment, Snapshot* out) {
   const auto note = [out](uint32_t value, const std::string& where) {
@@ -299,7 +255,7 @@ Snapshot ReadSnapshot(Segment& segment, bool full) {
     out.nodes.push_back(node);
   }
   ReadDegraded(segment, &out);
-  ReadProcesses(segment, &out);
+  out.processes = ReadProcesses(segment);
   for (int i = 0; i < kNumTriggers; ++i) {
     out.recalculations[TriggerName(static_cast<RecalculateTrigger>(i))] =
         LoadRelaxed(h.recalculations[static_cast<size_t>(i)]);

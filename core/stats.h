@@ -101,16 +101,45 @@ struct NodeSnapshot {
 
 enum class ProcessState { kRunning, kStopped, kReaping };
 
+// A lock that a stopped process holds.
+struct HeldLock {
+  std::string lock;    // "zone", "pageset", "depot", "tuning"
+  std::string where;   // "nodes/0/zones/Normal"; "" for the pool's
+  double seconds = 0;  // since it was first seen like this
+};
+
 struct ProcessSnapshot {
   uint32_t slot = 0, generation = 0;  // id "slot-generation"
   int pid = 0;
   uint32_t uid = 0;
+  uint64_t start_time_ticks = 0;  // tells reused pids apart
   ProcessState state = ProcessState::kRunning;
   int threads = 0;
   uint64_t allocated_pages = 0;
+  uint64_t peak_pages = 0;   // core/process_accounts.h says how exact it is
+  uint64_t limit_pages = 0;  // 0: none
+  bool own_limit = false;    // not the pool's
+  std::array<uint64_t, kStatOrders> held_blocks{};
+  // Blocks taken and given back since it attached.
+  uint64_t operations = 0;
   double attached_unix_seconds = 0;
   std::vector<int> mems_allowed;
+
+  // The rest is the daemon's (daemon/pool/process_watch.h).
   std::string command;  // from /proc/PID/comm, "" when gone
+  // Of the last sample at which `operations` had moved.
+  double active_unix_seconds = 0;
+  double stopped_seconds = 0;  // since it was first seen stopped
+  std::vector<HeldLock> holds;
+};
+
+// What a process holds, found in the memmap.
+struct NodeHoldings {
+  int node = 0;
+  uint64_t pages = 0;
+  // Of these: allocated as purgeable, and on offer to others.
+  uint64_t purgeable_pages = 0, offered_pages = 0;
+  std::array<uint64_t, kStatOrders> blocks{};
 };
 
 // A whole subject. Plain values: copied, cached, shared as const.

@@ -126,6 +126,20 @@ constexpr std::array<TunableDef, kNumTunables> kTunables = {{
      .choices = {},
      .help = "Sections of 128 MiB each node initialises a second, 0 is as "
              "fast as possible; at the next section."},
+    {.id = TunableId::kProcessMaxBytes,
+     .name = "process.max_bytes",
+     .kernel_name = "",
+     .unit = "bytes",
+     .kind = TunableKind::kInteger,
+     .min = 4096,
+     .max = 17592186040320,
+     .zero_allowed = true,
+     .auto_allowed = false,
+     .default_text = "0",
+     .choices = {},
+     .help = "What one attached process may hold, rounded down to whole pages, "
+             "0 is no limit; a limit of its own (memtunectl limit) takes its "
+             "place; at the next allocation."},
 }};
 
 constexpr bool InIdOrder() {

@@ -28,6 +28,7 @@ enum class TunableId : uint32_t {
   kWatermarkMinFreeKbytes,
   kWatermarkScaleFactor,
   kInitSectionsPerSecond,
+  kProcessMaxBytes,
   kCount,
 };
 inline constexpr int kNumTunables = static_cast<int>(TunableId::kCount);

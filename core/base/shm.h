@@ -49,6 +49,15 @@ inline bool Exchange(std::atomic<T>& where, T& expected, T value) {
   return done;
 }
 
+// Stores and returns what was there; ordered with all others of its kind.
+template <typename T>
+inline T Swap(std::atomic<T>& where, T value) {
+  env::SharedStore();
+  const T before = where.exchange(value);
+  env::SharedStore();
+  return before;
+}
+
 // A counter with one writer at a time (its lock is held, or it belongs to
 // this thread): no read-modify-write needed; readers may look at any moment.
 // On x86-64 one instruction; compilers make three of it.
@@ -75,6 +84,18 @@ inline void AtomicBump(std::atomic<T>& counter, T by = 1) {
   env::SharedCount();
   counter.fetch_add(by, std::memory_order_relaxed);
   env::SharedCount();
+}
+
+// Raises a high-water mark with many writers.
+inline void AtomicMax(Shared64& mark, uint64_t value) {
+  uint64_t before = LoadRelaxed(mark);
+  while (before < value) {
+    env::SharedCount();
+    if (mark.compare_exchange_weak(before, value, std::memory_order_relaxed)) {
+      env::SharedCount();
+      return;
+    }
+  }
 }
 
 }  // namespace memtuned

@@ -26,6 +26,7 @@ enum class LockRank : uint8_t {
   kLru = 20,
   kPageset = 30,
   kTuning = 40,
+  kLimit = 50,
 };
 
 // Who takes a lock: a thread slot's generation and number, never 0. Comes

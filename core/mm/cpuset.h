@@ -34,8 +34,9 @@ struct MemsCopy {
 };
 
 struct MemsAllowed {
-  // sequence << 2 | unrestricted << 1 | index of the copy in force.
-  // Unrestricted: all nodes, policy local; then the copy need not be read.
+  // sequence << 3 | limited << 2 | restricted << 1 | index of the copy in
+  // force. Not restricted: all nodes, policy local; the copy need not be read.
+  // Limited: the process may hold so many pages (core/process_limit.h).
   Shared32 word;
   uint32_t reserved;
   std::array<MemsCopy, 2> copies;
@@ -45,7 +46,9 @@ struct MemsAllowed {
 };
 
 using MemsCookie = uint32_t;
-inline constexpr MemsCookie kMemsUnrestricted = 2;
+inline constexpr MemsCookie kMemsRestricted = 2;
+inline constexpr MemsCookie kMemsLimited = 4;
+inline constexpr int kMemsFlagBits = 3;
 
 // A consistent-enough view: the copy in force when the cookie was taken.
 inline MemsCookie ReadMemsAllowedBegin(const MemsAllowed& mems) {
@@ -72,16 +75,21 @@ inline bool PolicyNames(const MemsCopy& copy, uint32_t node) {
 // Whether a process runs policy local and may use `node`: the fast path.
 inline bool AllowsLocally(const MemsAllowed& mems, MemsCookie cookie,
                           uint32_t node) {
-  if ((cookie & kMemsUnrestricted) != 0) return true;
+  if ((cookie & kMemsRestricted) == 0) return true;
   const MemsCopy& copy = CopyOf(mems, cookie);
   return LoadRelaxed(copy.policy) == 0 && Allows(copy, node);
 }
 
-// Publishes a new mask and policy.
+// Publishes a new mask and policy; whether it is limited stays as it is.
 // REQUIRES: one writer at a time (the tuning lock).
 void WriteMemsAllowed(MemsAllowed& mems, const NodeMask& allowed,
                       MemoryPolicy policy, const NodeMask& policy_nodes,
                       uint32_t preferred);
+
+// Publishes whether a process has a limit, which is `limit` itself: 0 for
+// none. An allocation that would fail starts over.
+// Thread safety: any number of writers; the last one's limit is what counts.
+void WriteLimited(MemsAllowed& mems, const Shared64& limit);
 
 NodeMask AllowedMask(const MemsAllowed& mems);
 

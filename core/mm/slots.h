@@ -6,6 +6,7 @@
 #define MEMTUNED_CORE_MM_SLOTS_H_
 
 #include <array>
+#include <cstddef>
 #include <cstdint>
 
 #include "core/base/life.h"
@@ -50,6 +51,24 @@ struct DaemonIdentity {
   Shared64 start_time_ticks;
 };
 
+// Blocks taken and given back of each order, since attaching.
+struct OrderCounts {
+  Shared64 taken, given;
+};
+using BlockCounts = std::array<OrderCounts, kNumOrders>;
+// Pages held: taken minus given, below 0 for who gives what others took. What
+// is given meanwhile may be left out, what is taken is not.
+inline int64_t PagesOf(const BlockCounts& counts) {
+  uint64_t given = 0, taken = 0;
+  for (size_t order = 0; order < counts.size(); ++order) {
+    given += counts[order].given.load(std::memory_order_acquire) << order;
+  }
+  for (size_t order = 0; order < counts.size(); ++order) {
+    taken += counts[order].taken.load(std::memory_order_acquire) << order;
+  }
+  return static_cast<int64_t>(taken - given);
+}
+
 // One attached process. Filled by the daemon at attach.
 struct alignas(64) ProcessSlot {
   Shared32 state;  // SlotState
@@ -60,14 +79,24 @@ struct alignas(64) ProcessSlot {
   Shared32 gid;
   Shared64 start_time_ticks;  // /proc/PID/stat, tells reused pids apart
   Shared64 attached_unix_ns;
-  // Pages of threads that ended: what they took minus what they gave.
-  Shared64 retired_taken_pages;
-  Shared64 retired_given_pages;
   // 0 while each thread gave only blocks back that it had taken itself. Then
   // nobody else can be giving the same block back, and a store does for a
   // compare and swap. Read under a pageset's guard: who sets it waits for
   // those that may have read 0 (Allocator::NoteOthersBlock).
   Shared32 gave_others_blocks;
+  // core/process_limit.h. `limit_override` is the owner it is for << 32 |
+  // pages; `limit_pages` is what is in force. 0 pages: none.
+  Shared64 limit_override;
+  Shared64 limit_pages;
+
+  // Of threads that ended or have no slot, and what others adopted.
+  alignas(64) BlockCounts retired;
+  // core/process_accounts.h
+  Shared64 peak_pages;
+  Shared64 noted_pages;  // of all threads; signed
+  Shared64 look_at_pages;
+  // Held by a thread of the process that raises its allowance.
+  ShmLock<LockRank::kLimit> limit_lock;
   alignas(64) MemsAllowed mems;
 };
 
@@ -81,9 +110,26 @@ struct alignas(64) ThreadSlot {
   // The one chunk that this thread is moving: kPendingChunk | chunk, 0: none.
   // Set before the chunk leaves its place, cleared when it is in another one.
   Shared64 pending;
-  Shared64 taken_pages, given_pages;  // for the process's holdings
+  // Signed. What the thread may come to hold: core/process_limit.h.
+  Shared64 allowance;
+  // Signed. Of what it holds, what is in ProcessSlot::noted_pages; and what was
+  // taken and given, in pages of one order, when it was looked at.
+  Shared64 noted_pages;
+  Shared32 looked_taken, looked_given;
+  // Written by the thread alone, without an atomic operation.
+  BlockCounts counts;
 };
-static_assert(sizeof(ThreadSlot) == 64);
+static_assert(sizeof(ThreadSlot) == 256);
+// What operations of order 0 write lies in one line.
+static_assert(offsetof(ThreadSlot, counts) + sizeof(OrderCounts) <= 64);
+inline int64_t Signed(const Shared64& number) {
+  return static_cast<int64_t>(LoadRelaxed(number));
+}
+// How often a thread says how much it holds, in pages it moved:
+// core/process_accounts.h.
+inline constexpr uint32_t kPeakStep = 256;
+// Less than any thread holds.
+inline constexpr int64_t kNoAllowance = INT64_MIN;
 inline constexpr uint64_t kPendingChunk = 1ull << 62;
 constexpr uint32_t PendingChunk(uint64_t pending) {
   return (pending & kPendingChunk) != 0 ? static_cast<uint32_t>(pending) : 0;
