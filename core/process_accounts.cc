@@ -9,28 +9,28 @@
 namespace memtuned {
 namespace {
 
-uint64_t NotBelowZero(int64_t number) {
-  return number > 0 ? static_cast<uint64_t>(number) : 0;
+uint64_t NotBelowZero(uint64_t number) {
+  return static_cast<int64_t>(number) > 0 ? number : 0;
 }
 
 // What the threads of one process add up to.
 struct Account {
   int threads = 0;
-  std::array<int64_t, kNumOrders> blocks{};
+  std::array<uint64_t, kNumOrders> blocks{};  // modulo 2^64, as counts may lie
   uint64_t operations = 0;
 
   void Add(const BlockCounts& counts) {
     for (size_t order = 0; order < counts.size(); ++order) {
       const uint64_t taken = LoadRelaxed(counts[order].taken);
       const uint64_t given = LoadRelaxed(counts[order].given);
-      blocks[order] += static_cast<int64_t>(taken - given);
+      blocks[order] += taken - given;
       operations += taken + given;
     }
   }
   uint64_t Pages() const {
-    int64_t pages = 0;
+    uint64_t pages = 0;
     for (size_t order = 0; order < blocks.size(); ++order) {
-      pages += blocks[order] * (int64_t{1} << order);
+      pages += blocks[order] << order;
     }
     return NotBelowZero(pages);
   }
@@ -56,9 +56,10 @@ std::vector<Account> AddUp(const Segment& segment) {
 std::vector<int> AllowedNodes(const Segment& segment, const ProcessSlot& slot) {
   std::vector<int> nodes;
   const NodeMask allowed = AllowedMask(slot.mems);
-  for (uint32_t n = 0; n < segment.mapping().nr_nodes; ++n) {
-    const auto node = static_cast<int>(segment.nodes()[n].os_index);
-    if (segment.nodes()[n].zone != kNil && allowed.Test(node)) {
+  const Mapping& m = segment.mapping();
+  for (uint32_t z = 0; z < m.nr_zones; ++z) {
+    const auto node = static_cast<int>(m.zone_info[z].node);
+    if (m.zone_info[z].kind == ZoneKind::kNormal && allowed.Test(node)) {
       nodes.push_back(node);
     }
   }
