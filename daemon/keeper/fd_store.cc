@@ -31,6 +31,7 @@ bool SameFile(const FileDescriptor& a, const FileDescriptor& b) {
 
 std::vector<int> NumbersOf(const std::vector<FileDescriptor>& fds) {
   std::vector<int> numbers;
+  numbers.reserve(fds.size());
   for (const FileDescriptor& fd : fds) numbers.push_back(fd.get());
   return numbers;
 }

@@ -150,7 +150,7 @@ absl::Status KeeperLink::Connect() {
   if (connect(socket_.get(), reinterpret_cast<sockaddr*>(&*address),
               sizeof(*address)) != 0 ||
       getsockopt(socket_.get(), SOL_SOCKET, SO_PEERCRED, &peer, &length) != 0) {
-    const absl::Status failed = Errno(path_);
+    absl::Status failed = Errno(path_);
     socket_.Reset();
     return failed;
   }
@@ -179,22 +179,31 @@ absl::Status KeeperLink::Spawn() {
 std::vector<KeptFds> KeeperLink::TakeAll() {
   std::vector<KeptFds> groups;
   if (!Connect().ok()) return groups;  // none is there
-  bool understood =
-      SendKeeperMessage(socket_.get(), KeeperVerb::kTake, FdKey{});
+  bool ended = false;
+  std::string error = "it does not read";
+  bool more = SendKeeperMessage(socket_.get(), KeeperVerb::kTake, FdKey{});
   GroupReader reader;
-  while (understood) {
+  while (more) {
     KeeperMessage message;
     ReceivedMessage received =
         ReceiveWithFds(socket_.get(), &message, sizeof(message), 0);
+    ended = received.bytes == 0;
+    error = received.bytes < 0  ? std::strerror(errno)
+            : ended             ? "it ended"
+            : received.complete ? "its message is none of this protocol"
+                                : "not every descriptor could be received: "
+                                  "raise the limit of open files";
     auto part = reader.Read(message, std::move(received));
-    understood = part.has_value() && (part->verb == KeeperVerb::kGroup ||
-                                      part->verb == KeeperVerb::kEnd);
-    if (!understood || part->verb == KeeperVerb::kEnd) break;
-    if (part->complete) groups.push_back(std::move(part->group));
+    if (part && part->verb == KeeperVerb::kEnd) return groups;
+    more = part && part->verb == KeeperVerb::kGroup;
+    if (more && part->complete) groups.push_back(std::move(part->group));
   }
-  if (understood) return groups;
-  LogEvent(LogLevel::kError, "keeper-not-understood",
-           {{"socket", path_}, {"groups", absl::StrCat(groups.size())}});
+  // One that was just ending, as it had nothing, is none.
+  LogEvent(ended && groups.empty() ? LogLevel::kDebug : LogLevel::kError,
+           "keeper-not-understood",
+           {{"socket", path_},
+            {"error", error},
+            {"groups", absl::StrCat(groups.size())}});
   socket_.Reset();
   return groups;
 }

@@ -106,6 +106,12 @@ class UnitTest(unittest.TestCase):
     def test_unit_uses_the_user_that_is_made(self):
         self.assertIn("User=memtuned", unit_lines())
 
+    def test_descriptors_of_every_process_can_be_stored(self):
+        value = next(line.split("=")[1] for line in unit_lines()
+                     if line.startswith("FileDescriptorStoreMax="))
+        self.assertGreaterEqual(int(value), 2 * 256 + 2)
+        self.assertIn("NotifyAccess=main", unit_lines())
+
     def check_settings(self, path):
         result = run(binary("memtuned"), "--check", "--config", path)
         self.assertEqual(result.returncode, 0, result.stderr)

@@ -3,6 +3,7 @@
 users do: memtunectl, HTTP, gRPC."""
 
 import contextlib
+import fcntl
 import json
 import os
 import re
@@ -89,6 +90,7 @@ class Daemon:
         for pool in pools:
             self.arguments += ["--pool", pool]
         self.arguments += flags
+        self.inherited = []  # descriptors it gets as 3, 4, ...
         self.process = None
 
     def __enter__(self):
@@ -111,7 +113,8 @@ class Daemon:
         with open(self.log_path, "ab") as log:
             self.process = subprocess.Popen(
                 self.arguments, stdin=subprocess.DEVNULL, stdout=log,
-                stderr=log)
+                stderr=log, close_fds=not self.inherited,
+                preexec_fn=self._pass_on if self.inherited else None)
         try:
             wait_for(self._answers, START_SECONDS, "memtuned answers")
         except AssertionError:
@@ -120,6 +123,15 @@ class Daemon:
             print(self.log()[-4000:], file=sys.stderr)
             raise
         return self
+
+    def _pass_on(self):
+        # Out of the way first: one may have a number that another one gets.
+        above = [fcntl.fcntl(fd, fcntl.F_DUPFD, 500) for fd in self.inherited]
+        for number, fd in enumerate(above, 3):
+            os.dup2(fd, number)
+            os.set_inheritable(number, True)
+            os.close(fd)
+        os.closerange(3 + len(above), 500)
 
     def _answers(self):
         if self.process.poll() is not None:

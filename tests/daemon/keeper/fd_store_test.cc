@@ -81,6 +81,7 @@ TEST_F(FdStoreTest, APoolOfManyNodesKeepsItsOrder) {
   Victim daemon([&] {
     auto* store = new FdStore(folder_.options());
     std::vector<int> files;
+    files.reserve(600);
     for (int i = 0; i < 600; ++i) files.push_back(FileWith(std::to_string(i)));
     store->StorePool("p", files);
   });

@@ -180,5 +180,34 @@ TEST_F(ServiceShelfTest, TheStoreTakesFromTheManagerWhatTheKeeperLacks) {
   EXPECT_EQ(code, 0);
 }
 
+TEST_F(ServiceShelfTest, OfTwoPoolsOfOneNameTheKeepersIsLeft) {
+  const FileDescriptor file(FileWith("manager's"));
+  const FileDescriptor pidfd = PidfdOf(getpid());
+  const int files[] = {file.get()};
+  shelf_.Store({"p", 0}, files);
+  Read();
+  KeeperFolder other;
+  unsetenv("NOTIFY_SOCKET");
+  Victim daemon([&] {
+    auto* store = new FdStore(other.options());
+    store->StorePool("p", {FileWith("keeper's")});
+    store->StoreClient("p", 9, -1, pidfd.get());
+  });
+  daemon.Kill();
+  setenv("NOTIFY_SOCKET", folder_.socket().c_str(), 1);
+
+  const int code = NextMainProcess([&other] {
+    FdStore store(other.options());
+    auto pool = store.Take("p");
+    if (!pool.has_value() || TextOf(pool->files[0]) != "manager's") return 1;
+    return pool->clients.empty() ? 0 : 2;
+  });
+  Read();
+
+  EXPECT_EQ(code, 0);
+  EXPECT_THAT(Names(),
+              testing::ElementsAre("p.0.0.1", "p~1.0.0.1", "p~1.9.0.1"));
+}
+
 }  // namespace
 }  // namespace memtuned
