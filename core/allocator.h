@@ -67,7 +67,7 @@ class Allocator {
   // has which block is in the words, counts are for people and limits.
   // Returns: also kProcessLimit, and nothing changed.
   FreeResult Adopt(Pfn pfn, int order) noexcept;
-  // Both at once. The process's limit does not matter.
+  // Both at once. The process's limit does not matter. kBusy: adopted.
   FreeResult FreeAdopted(Pfn pfn, int order) noexcept;
 
   // Tags a block with the caller's 8-bit label ("who holds my pages").
@@ -135,6 +135,8 @@ class Allocator {
   // as the pages that others are about to want go with it.
   bool FetchHeld(const MemsCopy& copy, ThreadContext& thread) noexcept;
   FreeResult FreeSlow(Pfn pfn, int order, PageWord word) noexcept;
+  FreeResult FreePastZone(Zone& zone, Pfn pfn, int order,
+                          PageWord word) noexcept;
   FreeResult CheckFree(Pfn pfn, int order, PageWord* word) const noexcept;
   void NoteOthersBlock(Pfn pfn) noexcept;
   bool StoresWords(ThreadOwner holder) noexcept;

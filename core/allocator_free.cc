@@ -122,7 +122,7 @@ FreeResult Allocator::FreeSlow(Pfn pfn, int order, PageWord word) noexcept {
     case Pageset::Give::kNoChunk:
       break;
   }
-  if (!zone.Lock(thread)) return Refuse(FreeResult::kBusy);
+  if (!zone.Lock(thread)) return FreePastZone(zone, pfn, order, word);
   const bool ours = zone.GiveBlockLocked(pfn, word);
   zone.Unlock(ours ? uint64_t{1} << order : 0);
   if (!ours) return Refuse(FreeResult::kNotAllocated);
@@ -130,6 +130,25 @@ FreeResult Allocator::FreeSlow(Pfn pfn, int order, PageWord word) noexcept {
   NoteGiven(order, thread.slot);
   LookAtPeak(order, thread.slot);
   return FreeResult::kFreed;
+}
+
+// The zone's lock is held by somebody who does not run.
+FreeResult Allocator::FreePastZone(Zone& zone, Pfn pfn, int order,
+                                   PageWord word) noexcept {
+  const int slot = OrderSlot(order);
+  if (slot < 0) return Refuse(FreeResult::kBusy);
+  ThreadContext& thread = threads_.Current();
+  switch (ChunkPool(mapping_, thread)
+              .ParkBlock(zone.shared(), ListOf(slot, word.type()), pfn, word)) {
+    case ChunkPool::Park::kParked:
+      NoteGiven(order, thread.slot);
+      return FreeResult::kFreed;
+    case ChunkPool::Park::kRefused:
+      return Refuse(FreeResult::kNotAllocated);
+    case ChunkPool::Park::kNoRoom:
+      break;
+  }
+  return Refuse(FreeResult::kBusy);
 }
 
 // A word is read after the pushes before it, so that a block that is in there

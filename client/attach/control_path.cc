@@ -45,10 +45,14 @@ Outcome SetPolicy(memtuned_pool* pool, int policy, const int* nodes,
   }
   if (pool->allocator.detached()) {
     return {MEMTUNED_NOT_ATTACHED,
-            "this process is a forked child of the one that attached"};
+            "this process is a forked child of the one that attached, or "
+            "attached to read only"};
   }
   const absl::Status status = pool->allocator.SetMemoryPolicy(
       static_cast<memtuned::MemoryPolicy>(policy), mask);
+  if (status.code() == absl::StatusCode::kUnavailable) {
+    return {MEMTUNED_BUSY, absl::StrCat(status.message())};
+  }
   return status.ok() ? Outcome{} : Invalid(absl::StrCat(status.message()));
 }
 

@@ -169,4 +169,28 @@ uint32_t ChunkPool::DepotPop(ZoneShared& zone, int list) {
   return chunk;
 }
 
+ChunkPool::Park ChunkPool::ParkBlock(ZoneShared& zone, int list, Pfn pfn,
+                                     PageWord word) {
+  if (thread_->slot == nullptr) return Park::kNoRoom;
+  const uint32_t chunk = TakeEmpty(list);
+  if (chunk == kNoChunk) return Park::kNoRoom;
+  // As in a push: the array covers the block before its word says so.
+  Store(mapping_->chunks[chunk].items[0], pfn.value);
+  Store(mapping_->chunks[chunk].count, 1u);
+  Shared64& where = mapping_->page(pfn).word;
+  uint64_t expected = word.bits();
+  const PageWord parked = word.Given(chunk);
+  if (!Exchange(where, expected, parked.bits())) {
+    Store(mapping_->chunks[chunk].count, 0u);
+    GiveEmpty(chunk);
+    return Park::kRefused;
+  }
+  if (DepotPush(zone, list, chunk)) return Park::kParked;
+  // It is this thread's still, and nobody else can have seen it free.
+  Store(where, word.bits());
+  Store(mapping_->chunks[chunk].count, 0u);
+  GiveEmpty(chunk);
+  return Park::kNoRoom;
+}
+
 }  // namespace memtuned

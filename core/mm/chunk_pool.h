@@ -32,6 +32,12 @@ class ChunkPool {
   // depot has none for `list`, or is not to be had.
   uint32_t DepotPop(ZoneShared& zone, int list);
 
+  enum class Park { kParked, kRefused, kNoRoom };
+  // Frees one block without the zone lock: in a chunk of its own, to the depot.
+  // For when that lock is held by somebody who does not run.
+  // `word`: the block's word, kRefused when it moved meanwhile.
+  Park ParkBlock(ZoneShared& zone, int list, Pfn pfn, PageWord word);
+
   // The chunk that is about to leave its place: one at a time.
   void PickUp(uint32_t chunk) { SetPending(kPendingChunk | chunk); }
   // It is in a place again.

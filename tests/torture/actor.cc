@@ -104,9 +104,12 @@ void Actor::Refused(const char* call, uint64_t offset, int order,
 
 void Actor::Free(void* block, int order) {
   TakeHeld(block, order);
-  timer_.Begin();
-  const memtuned_status status = RealFree(process_.pool.handle(), block, order);
-  LookAtTheClock(timer_.End("Free"));
+  memtuned_status status = MEMTUNED_BUSY;
+  while (status == MEMTUNED_BUSY) {  // a stopped process is in the way
+    timer_.Begin();
+    status = RealFree(process_.pool.handle(), block, order);
+    LookAtTheClock(timer_.End("Free"));
+  }
   if (status != MEMTUNED_OK) {
     Refused("Free", process_.pool.ToOffset(block), order, status);
   }
@@ -193,8 +196,12 @@ void* Actor::Adopt(uint64_t offset, int order) {
 
 bool Actor::FreeAdopted(uint64_t offset, int order) {
   timer_.Begin();
-  const memtuned_status status = process_.pool.FreeAdopted(offset, order);
+  memtuned_status status = process_.pool.FreeAdopted(offset, order);
   LookAtTheClock(timer_.End("FreeAdopted"));
+  while (status == MEMTUNED_BUSY) {  // adopted, not freed
+    void* block = process_.pool.FromOffset(offset);
+    status = RealFree(process_.pool.handle(), block, order);
+  }
   if (status != MEMTUNED_OK) {
     return MayMiss("FreeAdopted", offset, order, status);
   }
@@ -218,6 +225,7 @@ void Actor::SetMemoryPolicy(bool interleave) {
       interleave ? Pool::MemoryPolicy::kInterleave : Pool::MemoryPolicy::kLocal,
       std::span(&node, 1));
   LookAtTheClock(timer_.End("SetMemoryPolicy"));
+  if (error.status() == MEMTUNED_BUSY) return;
   if (!error.ok()) process_.Fail(Fault::kRefused, error.message());
 }
 
