@@ -157,6 +157,8 @@ class Pageset {
   uint32_t RecoverListLocked(int list) REQUIRES(p_->guard);
   uint32_t RecoverDequeLocked(int list) REQUIRES(p_->guard);
   void AdoptPendingLocked() REQUIRES(p_->guard);
+  bool HasPlaceLocked(int list, uint32_t chunk) const REQUIRES(p_->guard);
+  void AdoptLocked(int list, uint32_t chunk) REQUIRES(p_->guard);
   // Whether a chunk with this number says it is in that list here.
   bool SaysHere(uint32_t chunk, int list) const;
   bool IsChunk(uint32_t number) const {

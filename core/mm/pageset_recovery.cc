@@ -112,36 +112,45 @@ uint32_t Pageset::RecoverDequeLocked(int list) {
   return blocks;
 }
 
-// A chunk that says it is here, and may be in no place.
+// Chunks that say they are here, and may be in no place.
 void Pageset::AdoptPendingLocked() {
-  ForEachPending(*mapping_, [&](ThreadSlot& slot, uint32_t number) {
-    const uint64_t word = LoadRelaxed(mapping_->chunks[number].word);
-    const int list = ListOfWord(word);
-    if (list >= kNumLists || !SaysHere(number, list)) return;
-    const auto l = static_cast<size_t>(list);
-    PagesetList& rest = p_->lists[l];
-    const uint32_t count =
-        std::min(LoadRelaxed(mapping_->chunks[number].count), kChunkBlocks);
-    bool placed = number == TopChunk(LoadRelaxed(p_->top[l])) ||
-                  number == LoadRelaxed(rest.spare);
-    uint32_t next = LoadRelaxed(rest.hot);
-    for (uint32_t i = LoadRelaxed(rest.nr_deque);
-         i > 0 && !placed && IsChunk(next); --i) {
-      placed = next == number;
-      next = LoadRelaxed(mapping_->chunks[next].next);
-    }
-    if (!placed) {
-      if (TopChunk(LoadRelaxed(p_->top[l])) == kNoChunk) {
-        Store(p_->top[l], TopWord(number, count));
-      } else if (LoadRelaxed(rest.spare) == kNoChunk) {
-        Store(rest.spare, number);
-      } else {
-        PushColdLocked(list, number);
-      }
-      Store(p_->pages, LoadRelaxed(p_->pages) + (count << ListOrder(list)));
-    }
-    Store(slot.pending, uint64_t{0});
-  });
+  for (uint32_t i = 0; i < mapping_->nr_threads; ++i) {
+    Shared64& pending = mapping_->threads[i].pending;
+    const uint32_t number = PendingChunk(LoadRelaxed(pending));
+    if (!IsChunk(number)) continue;
+    const int list = ListOfWord(LoadRelaxed(mapping_->chunks[number].word));
+    if (list >= kNumLists || !SaysHere(number, list)) continue;
+    if (!HasPlaceLocked(list, number)) AdoptLocked(list, number);
+    Store(pending, uint64_t{0});
+  }
+}
+
+bool Pageset::HasPlaceLocked(int list, uint32_t number) const {
+  const auto l = static_cast<size_t>(list);
+  const PagesetList& rest = p_->lists[l];
+  bool placed = number == TopChunk(LoadRelaxed(p_->top[l])) ||
+                number == LoadRelaxed(rest.spare);
+  uint32_t next = LoadRelaxed(rest.hot);
+  for (uint32_t i = LoadRelaxed(rest.nr_deque);
+       i > 0 && !placed && IsChunk(next); --i) {
+    placed = next == number;
+    next = LoadRelaxed(mapping_->chunks[next].next);
+  }
+  return placed;
+}
+
+void Pageset::AdoptLocked(int list, uint32_t number) {
+  const auto l = static_cast<size_t>(list);
+  const uint32_t count =
+      std::min(LoadRelaxed(mapping_->chunks[number].count), kChunkBlocks);
+  if (TopChunk(LoadRelaxed(p_->top[l])) == kNoChunk) {
+    Store(p_->top[l], TopWord(number, count));
+  } else if (LoadRelaxed(p_->lists[l].spare) == kNoChunk) {
+    Store(p_->lists[l].spare, number);
+  } else {
+    PushColdLocked(list, number);
+  }
+  Store(p_->pages, LoadRelaxed(p_->pages) + (count << ListOrder(list)));
 }
 
 }  // namespace memtuned

@@ -4,6 +4,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "core/mm/pageset.h"
+#include "core/recalculate.h"
 #include "daemon/pool/pool_subject.h"
 
 namespace memtuned {
@@ -64,10 +65,12 @@ absl::StatusOr<DrainResult> PoolSubject::Drain(const Scope& scope,
     result.zones.push_back(std::move(zone));
   }
   if (!context.validate_only) {
-    SegmentHeader& header = segment_->header();
-    if (absl::Status s = LockTuning(); !s.ok()) return s;
-    Bump(header.generation);
-    header.tuning_lock.Unlock();
+    Segment& segment = *segment_;
+    if (!LockTuning(segment, thread_.owner, RenewedPatience())) {
+      return TuningBusy();
+    }
+    Bump(segment.header().generation);
+    segment.header().tuning_lock.Unlock();
   }
   result.change = ResultLocked({}, {});
   return result;

@@ -90,11 +90,7 @@ ChangeResult PoolSubject::ResultLocked(std::vector<ValueChange> values,
   return result;
 }
 
-absl::Status PoolSubject::LockTuning() {
-  thread_.patience.Renew();
-  if (memtuned::LockTuning(*segment_, thread_.owner, thread_.patience)) {
-    return absl::OkStatus();
-  }
+absl::Status PoolSubject::TuningBusy() const {
   return absl::UnavailableError(
       absl::StrCat(name_, ": the process that holds the tuning lock does not ",
                    "run (`memtunectl processes` names it); nothing changed"));
@@ -109,12 +105,15 @@ absl::Status PoolSubject::StoreTunablesLocked(
     words.push_back({def.id, EncodeTunable(def, change.requested)});
     only_watermarks &= change.tunable.rfind("watermark.", 0) == 0;
   }
-  if (absl::Status s = LockTuning(); !s.ok()) return s;
-  ChangeTunablesLocked(*segment_, words,
+  Segment& segment = *segment_;
+  if (!LockTuning(segment, thread_.owner, RenewedPatience())) {
+    return TuningBusy();
+  }
+  ChangeTunablesLocked(segment, words,
                        static_cast<uint32_t>(TunableOrigin::kChange));
-  RecalculateLocked(*segment_, only_watermarks ? RecalculateTrigger::kWatermark
-                                               : RecalculateTrigger::kTunable);
-  segment_->header().tuning_lock.Unlock();
+  RecalculateLocked(segment, only_watermarks ? RecalculateTrigger::kWatermark
+                                             : RecalculateTrigger::kTunable);
+  segment.header().tuning_lock.Unlock();
   return absl::OkStatus();
 }
 
@@ -222,7 +221,9 @@ absl::StatusOr<ChangeResult> PoolSubject::Recalculate(
   }
   if (!context.validate_only) {
     Segment& segment = *segment_;
-    if (absl::Status s = LockTuning(); !s.ok()) return s;
+    if (!LockTuning(segment, thread_.owner, RenewedPatience())) {
+      return TuningBusy();
+    }
     RecalculateLocked(segment, RecalculateTrigger::kRequest, *zones);
     Bump(segment.header().generation);
     segment.header().tuning_lock.Unlock();

@@ -65,8 +65,12 @@ class PoolSubject : public Subject {
   // exist.
   absl::StatusOr<std::vector<uint32_t>> ZonesOf(const Scope& scope) const;
   absl::Status CheckEtag(const std::string& etag) const;
-  // Errors: kUnavailable when a stopped process holds the tuning lock.
-  absl::Status LockTuning() REQUIRES(mutex_);
+  // kUnavailable: a stopped process holds the tuning lock.
+  absl::Status TuningBusy() const;
+  Patience& RenewedPatience() REQUIRES(mutex_) {
+    thread_.patience.Renew();
+    return thread_.patience;
+  }
   absl::Status StoreTunablesLocked(const std::vector<ValueChange>& values)
       REQUIRES(mutex_);
   void DrainZoneLocked(uint32_t zone, const Scope& scope, bool validate_only,

@@ -318,8 +318,7 @@ std::string CrashPool::ProblemOfHands(
     const auto it = named.find(OwnerOf(process));
     const uint64_t said = it == named.end() ? 0 : it->second;
     const uint64_t counted = HeldPages(segment(), OwnerOf(process));
-    if (said != pages || counted < pages ||
-        counted > pages + pages_not_told_) {
+    if (said != pages || counted < pages || counted > pages + pages_not_told_) {
       return absl::StrCat("process ", process, " has ", pages, " pages, ", said,
                           " name it, it counts ", counted);
     }
