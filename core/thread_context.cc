@@ -69,6 +69,17 @@ struct ThreadContexts {
   };
   std::vector<Entry> entries;
 
+  // Forgets those of pools that were left.
+  void Tidy() {
+    LivingRegistries& living = LivingRegistries::Get();
+    MutexLock lock(living.mutex);
+    for (size_t i = entries.size(); i-- > 0;) {
+      if (living.by_id.count(entries[i].registry) != 0) continue;
+      entries[i] = std::move(entries.back());
+      entries.pop_back();
+    }
+  }
+
   ~ThreadContexts() {
     LastUsedHere() = LastUsed{};
     tls_ended = true;
@@ -100,7 +111,7 @@ ThreadRegistry::~ThreadRegistry() {
     MutexLock lock(living.mutex);
     living.by_id.erase(id_.load(std::memory_order_relaxed));
     if (owned()) {
-      for (ThreadContext* context : contexts_) context->life.Disconnect();
+      for (ThreadContext* context : contexts_) context->life.Leave();
     }
   }
   if (LastUsedHere().registry == id_.load(std::memory_order_relaxed)) {
@@ -129,6 +140,7 @@ ThreadContext& ThreadRegistry::Current() {
   for (ThreadContexts::Entry& entry : contexts.entries) {
     if (entry.registry == id) return *entry.context;
   }
+  contexts.Tidy();
   contexts.entries.push_back({id, std::make_unique<ThreadContext>()});
   ThreadContext& context = *contexts.entries.back().context;
   Fill(context);

@@ -39,7 +39,7 @@ void Life::End() {
   page_ = nullptr;
 }
 
-void Life::Disconnect() { End(); }
+void Life::Leave() { End(); }
 
 #else
 
@@ -97,6 +97,14 @@ void Life::End() {
   munmap(pair_, 2 * kPageSizeBytes);
   pair_ = nullptr;
   page_ = nullptr;
+}
+
+void Life::Leave() {
+  if (Tid() == tid_) {
+    End();
+  } else {
+    Disconnect();
+  }
 }
 
 void Life::Disconnect() {

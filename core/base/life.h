@@ -33,7 +33,7 @@ struct LifePage {
 static_assert(sizeof(LifePage) == kPageSizeBytes);
 
 // Thread safety: Begin, End and the destructor belong to the thread itself;
-// Disconnect may be called by another one, but not at the same time.
+// Leave may be called by another one, but not at the same time.
 class Life {
  public:
   Life() = default;
@@ -47,11 +47,13 @@ class Life {
   // The thread goes on without it; the word is 0. In a forked child the copy
   // is dropped and the word left alone.
   void End();
-  // The shared word is 0, and nobody's as far as this thread is concerned; it
-  // keeps its private page until it ends.
-  void Disconnect();
+  // The shared word is 0, and nobody's as far as this thread is concerned. If
+  // another thread calls it, its own keeps its private page until End.
+  void Leave();
 
  private:
+  void Disconnect();
+
   LifePage* page_ = nullptr;  // in the segment's mapping; nullptr: not begun
   char* pair_ = nullptr;      // the two pages
   uint32_t tid_ = 0;

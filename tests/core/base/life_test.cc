@@ -138,7 +138,7 @@ TEST_F(LifeTest, AThreadEndsWellAfterTheSharedPageIsGone) {
   });
   while (stage != 1) std::this_thread::yield();
 
-  life.Disconnect();
+  life.Leave();
   stage = 2;
   other.join();
 
