@@ -103,10 +103,8 @@ TEST_F(LifeTest, SaysSoWhenTheProcessCallsExec) {
 }
 
 TEST_F(LifeTest, SaysSoWhenAThreadEndsWithoutAWord) {
-  std::thread([this] {
-    auto* life = new Life;
-    ASSERT_TRUE(Begin(*life));
-  }).join();
+  Life life;
+  std::thread([&] { ASSERT_TRUE(Begin(life)); }).join();
 
   EXPECT_TRUE(Died());
 }
