@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Deaths of those who run the pool: limits, policies, slots, sections.
+#include "core/process_limit.h"
 #include "core/reap.h"
 #include "core/recalculate.h"
 #include "core/slot_table.h"
@@ -139,6 +140,37 @@ void AddSlots(std::vector<CrashCase>& cases) {
                        }});
 }
 
+void LimitProcess(CrashPool& pool, uint32_t process, uint64_t pages) {
+  const ProcessOwner owner = pool.OwnerOf(process);
+  SetOwnLimit(pool.segment(), *FindProcessSlot(pool.segment(), owner), owner,
+              pages);
+}
+
+void AddLimits(std::vector<CrashCase>& cases) {
+  // The sibling has an allowance, of which the victim needs some.
+  cases.push_back({.name = "TakeWithinALimit",
+                   .pool = kSmallPool,
+                   .prepare =
+                       [](CrashPool& pool) {
+                         LimitProcess(pool, kVictim, 8);
+                         pool.As(kSibling, [&] { pool.Take(0); });
+                       },
+                   .victim = [](CrashPool& pool) { pool.Take(2); }});
+  // The daemon that comes after ends it.
+  cases.push_back(
+      {.name = "LimitAnotherProcess",
+       .pool = kSmallPool,
+       .victim = [](CrashPool& pool) { LimitProcess(pool, kNeighbour, 64); },
+       .check = [](CrashPool& pool) -> std::string {
+         pool.As(kReaper, [&] { BecomeDaemon(pool.segment()); });
+         const ProcessSlot& slot =
+             *FindProcessSlot(pool.segment(), pool.OwnerOf(kNeighbour));
+         return LoadRelaxed(slot.limit_pages) == LimitOf(pool.segment(), slot)
+                    ? ""
+                    : "the limit is not the one in force";
+       }});
+}
+
 // Returns: false when there is no section left.
 bool InitialiseHere(CrashPool& pool) {
   const auto more =
@@ -184,6 +216,7 @@ std::vector<CrashCase> ControlCrashCases() {
   std::vector<CrashCase> cases;
   AddTuning(cases);
   AddSlots(cases);
+  AddLimits(cases);
   AddSections(cases);
   return cases;
 }

@@ -94,6 +94,8 @@ constexpr Effect kEffects[] = {
     {"AttachAProcess", ""},
     {"TakeAndReleaseAThreadSlot", ""},
     {"ReleaseAProcessSlot", ""},
+    {"TakeWithinALimit", "holds 1, refilled 8; list 4: 1"},
+    {"LimitAnotherProcess", ""},
     {"InitialiseAPartOfASection", "holds 1, pages managed 48"},
     {"InitialiseAWholeSection", "holds 1, pages managed 32768"},
     {"ReapBlocks", "holds 1"},

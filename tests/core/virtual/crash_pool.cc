@@ -277,6 +277,9 @@ std::string CrashPool::ProblemOfSlots() {
   };
   for (uint32_t i = 0; i < m.nr_processes; ++i) {
     const ProcessSlot& slot = m.processes[i];
+    if (slot.limit_lock.HolderNow() != 0 && living(LoadRelaxed(slot.owner))) {
+      return absl::StrCat("the limit lock of process slot ", i, " is held");
+    }
     const uint32_t state = LoadRelaxed(slot.state);
     const uint32_t owner = LoadRelaxed(slot.owner);
     if (state == static_cast<uint32_t>(SlotState::kFree) && owner == 0) {
