@@ -32,6 +32,10 @@ class CrashTestOf : public testing::TestWithParam<Parameter> {
   // Of builds that are slow, every few stores will do.
   static uint64_t Step() { return static_cast<uint64_t>(1 / RunScale()); }
 
+  static uint64_t StepFromEnvironment(uint64_t otherwise) {
+    return NumberFromEnvironment("MEMTUNED_CRASH_STEP", otherwise);
+  }
+
   static void ExpectNoFailure(const CrashCase& one, const CrashReport& report) {
     std::printf("  %s%s%s: dies at each of %lu stores, %lu trials\n",
                 one.name.c_str(), report.effect.empty() ? "" : ", ",
@@ -59,13 +63,14 @@ TEST_P(CrashTest, AtEveryStore) {
 TEST_P(CrashTest, DISABLED_AnyTwoDeaths) {
   const CrashCase& one = AllCrashCases()[GetParam()];
 
-  ExpectNoFailure(one, CrashRun(one).TwoDeaths());
+  ExpectNoFailure(one, CrashRun(one).TwoDeaths(StepFromEnvironment(1)));
 }
 TEST_P(CrashTest, DISABLED_AnySchedule) {
   const CrashCase& one = AllCrashCases()[GetParam()];
 
   for (uint32_t cpus : {1, 2}) {
-    ExpectNoFailure(one, CrashRun(one).EverySchedule(cpus, 1));
+    ExpectNoFailure(
+        one, CrashRun(one).EverySchedule(cpus, 1, StepFromEnvironment(1)));
   }
 }
 
