@@ -21,6 +21,9 @@ namespace memtuned {
 
 inline constexpr int kStatOrders = 11;      // block orders 0..10
 inline constexpr int kNumOrderClasses = 4;  // 0, 1_3, 4_8, 9_10
+// Class of an order, 0 to 10, and its name: "0", "1_3", "4_8", "9_10".
+int OrderClass(int order);
+const char* OrderClassName(int order_class);
 inline constexpr int kNumWaitBuckets = 10;  // histogram of contended waits
 
 // Upper bounds of the wait histogram, seconds; the last is +Inf.

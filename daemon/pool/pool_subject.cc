@@ -6,10 +6,10 @@
 
 #include <algorithm>
 #include <chrono>
-#include <fstream>
 #include <set>
 
 #include "absl/strings/str_cat.h"
+#include "core/process_limit.h"
 #include "core/slot_table.h"
 #include "core/snapshot.h"
 #include "daemon/log.h"
@@ -74,13 +74,6 @@ absl::StatusOr<std::vector<SegmentNode>> SizeNodes(const PoolConfig& config,
   return nodes;
 }
 
-std::string CommandOf(int pid) {
-  std::ifstream file(absl::StrCat("/proc/", pid, "/comm"));
-  std::string command;
-  std::getline(file, command);
-  return command;
-}
-
 }  // namespace
 
 PoolSubject::PoolSubject(const PoolConfig& config, const Topology& topology)
@@ -128,6 +121,11 @@ absl::StatusOr<std::unique_ptr<PoolSubject>> PoolSubject::Create(
     MutexLock lock(pool->mutex_);
     TakeThreadSlot(*pool->segment_, kDaemonProcess, &pool->thread_);
   }
+  {
+    MutexLock lock(pool->watch_mutex_);
+    pool->processes_ = std::make_unique<ProcessWatch>(
+        pool->segment_.get(), config.proc_root, config.sys_root);
+  }
   if (topology.source == TopologySource::kLive) {
     BindFrames(*pool->segment_);
     pool->cpus_ = std::make_unique<CpuWatch>(
@@ -167,8 +165,9 @@ absl::StatusOr<Snapshot> PoolSubject::TakeSnapshot(bool full) {
   const SubjectVersion version = Version();
   snapshot.generation = version.generation;
   snapshot.etag = version.etag;
-  for (ProcessSnapshot& process : snapshot.processes) {
-    process.command = CommandOf(process.pid);
+  {
+    MutexLock lock(watch_mutex_);
+    processes_->Look(&snapshot);
   }
   snapshot.duration_seconds = Seconds(std::chrono::steady_clock::now() - start);
   return snapshot;
@@ -233,6 +232,7 @@ absl::Status PoolSubject::StoreTunablesLocked(
   RecalculateLocked(*segment_, only_watermarks ? RecalculateTrigger::kWatermark
                                                : RecalculateTrigger::kTunable);
   segment_->header().tuning_lock.Unlock();
+  PublishLimits(*segment_);
   return absl::OkStatus();
 }
 
@@ -261,7 +261,7 @@ absl::StatusOr<ChangeResult> PoolSubject::Apply(
     inputs = InputsWith(inputs, def->id, *value);
     limits |= assignment.tunable.rfind("watermark.", 0) != 0;
     const TunableValue before = segment_->Tunable(def->id);
-    values.push_back({assignment.tunable, before, *value, before});
+    values.push_back({"", assignment.tunable, before, *value, before});
   }
   limits |= PolicyRecalculates(inputs.policy, RecalculateTrigger::kWatermark);
   std::vector<Effect> effects =
