@@ -100,26 +100,30 @@ void PrintTable(Session& session, const v1::ListProcessesResponse& response) {
                                  {"LAST-ACTIVE", Align::kRight},
                                  {"LOCKS", Align::kLeft, true},
                                  {"MEMS-ALLOWED", Align::kLeft, true},
-                                 {"ATTACHED", Align::kRight},
-                                 {"COMMAND", Align::kLeft, true}};
-  if (session.wide()) columns.push_back({"BLOCKS", Align::kLeft, true});
+                                 {"ATTACHED", Align::kRight}};
+  if (session.wide()) columns.push_back({"BLOCKS"});
+  columns.push_back({"COMMAND", Align::kLeft, true});
   TablePrinter table(columns);
   const v1::SampleInfo& sample = response.sample();
   for (const v1::Process& process : response.processes()) {
-    table.AddRow({LastPart(process.name()), std::to_string(process.pid()),
-                  std::to_string(process.uid()), StateCell(process, format),
-                  std::to_string(process.threads()),
-                  format.Bytes(process.allocated_bytes()),
-                  format.Bytes(process.peak_bytes()),
-                  LimitText(process, format),
-                  AgeText(process.has_active_time(), process.active_time(),
-                          sample, format),
-                  HoldsText(process, format),
-                  NumberRanges({process.mems_allowed().begin(),
-                                process.mems_allowed().end()}),
-                  AgeText(process.has_attach_time(), process.attach_time(),
-                          sample, format),
-                  process.command(), BlocksText(process.held_blocks())});
+    std::vector<Cell> cells = {LastPart(process.name()),
+                               std::to_string(process.pid()),
+                               std::to_string(process.uid()),
+                               StateCell(process, format),
+                               std::to_string(process.threads()),
+                               format.Bytes(process.allocated_bytes()),
+                               format.Bytes(process.peak_bytes()),
+                               LimitText(process, format),
+                               AgeText(process.has_active_time(),
+                                       process.active_time(), sample, format),
+                               HoldsText(process, format),
+                               NumberRanges({process.mems_allowed().begin(),
+                                             process.mems_allowed().end()}),
+                               AgeText(process.has_attach_time(),
+                                       process.attach_time(), sample, format)};
+    if (session.wide()) cells.push_back(BlocksText(process.held_blocks()));
+    cells.push_back(process.command());
+    table.AddRow(std::move(cells));
   }
   session.PrintTable(table);
 }

@@ -155,7 +155,8 @@ TEST_F(ReadVerbsTest, ProcessesShowWhatTheyHold) {
                 "       2.0 s  -      0-1              5 min  memtune-load\n"));
   EXPECT_EQ(RunJson({"processes"})["processes"][0]["pid"], 4242);
   EXPECT_EQ(RunJson({"processes"})["processes"][0]["held_blocks"][0], "12");
-  EXPECT_THAT(Run({"processes", "-o", "wide"}).out, HasSubstr("0:12 3:1\n"));
+  EXPECT_THAT(Run({"processes", "-o", "wide"}).out,
+              HasSubstr("  0:12 3:1  memtune-load\n"));
 }
 
 TEST_F(ReadVerbsTest, ProcessesNameWhoIsStoppedAndWhatItHolds) {
@@ -342,7 +343,7 @@ TEST_F(ReadVerbsTest, TerminalsGetColoursAndTheirWidth) {
 
   const RunResult narrow = RunOnTerminal(command, 79, {{"NO_COLOR", "1"}});
   EXPECT_THAT(narrow.out, Not(HasSubstr("\033[")));
-  EXPECT_THAT(narrow.out, HasSubstr("memtune...\n"));
+  EXPECT_THAT(narrow.out, HasSubstr("memtu...\n"));
 }
 
 TEST_F(ReadVerbsTest, WideIsNotShortenedOnATerminal) {
