@@ -287,7 +287,7 @@ absl::Status Segment::ReserveFrames(uint32_t section) {
 
 TunableValue Segment::Tunable(TunableId id) const {
   const TunableDef& def = GetTunable(id);
-  const TunableValue value = DecodeTunable(
+  TunableValue value = DecodeTunable(
       def, LoadRelaxed(header_->tunables[static_cast<size_t>(id)]));
   if (MEMTUNED_LIKELY(CheckTunable(def, value).ok())) return value;
   header_->Degrade(Degraded::kTunable);

@@ -11,11 +11,6 @@
 namespace memtuned {
 namespace {
 
-// Which of the four order classes an order belongs to: 0, 1-3, 4-8, 9-10.
-size_t OrderClass(int order) {
-  return order == 0 ? 0 : order <= 3 ? 1 : order <= 8 ? 2 : 3;
-}
-
 uint64_t Sum(uint64_t sum, const Shared64& counter) {
   return sum + LoadRelaxed(counter);
 }
@@ -65,8 +60,9 @@ void AddCounters(const PagesetShared& p, ZoneSnapshot* zone,
   zone->trylock_misses = Sum(zone->trylock_misses, p.trylock_misses);
   uint64_t taken_pages = 0;
   const auto add_order = [&](int order, uint64_t taken, uint64_t given) {
-    zone->allocations[OrderClass(order)] += taken;
-    zone->frees[OrderClass(order)] += given;
+    const auto order_class = static_cast<size_t>(OrderClass(order));
+    zone->allocations[order_class] += taken;
+    zone->frees[order_class] += given;
     taken_pages += taken << order;
   };
   for (int slot = 0; slot < kNumOrderSlots; ++slot) {

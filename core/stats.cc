@@ -5,6 +5,7 @@
 #include "core/stats.h"
 
 #include <algorithm>
+#include <array>
 #include <iterator>
 #include <optional>
 #include <string>
@@ -146,11 +147,9 @@ void ByFlushCause(const Snapshot& s, const StatSink& sink) {
 
 template <auto Member>
 void ByOrderClass(const Snapshot& s, const StatSink& sink) {
-  static constexpr const char* kClasses[kNumOrderClasses] = {"0", "1_3", "4_8",
-                                                             "9_10"};
   for (const ZoneSnapshot& zone : s.zones) {
     for (int i = 0; i < kNumOrderClasses; ++i) {
-      sink.value(With(ZoneLabels(s, zone), "order", kClasses[i]),
+      sink.value(With(ZoneLabels(s, zone), "order", OrderClassName(i)),
                  static_cast<double>((zone.*Member)[i]));
     }
   }
@@ -211,6 +210,32 @@ void LargestHolder(const Snapshot& s, const StatSink& sink) {
   }
   sink.value(SubjectLabels(s), static_cast<double>(pages) *
                                    static_cast<double>(s.page_size_bytes));
+}
+
+// By order, not by process: processes come and go.
+void AllocatedBytes(const Snapshot& s, const StatSink& sink) {
+  std::array<double, kNumOrderClasses> pages{};
+  for (const ProcessSnapshot& process : s.processes) {
+    for (int order = 0; order < kStatOrders; ++order) {
+      pages[static_cast<size_t>(OrderClass(order))] +=
+          static_cast<double>(process.held_blocks[order]) * (1 << order);
+    }
+  }
+  for (size_t i = 0; i < pages.size(); ++i) {
+    sink.value(
+        With(SubjectLabels(s), "order", OrderClassName(static_cast<int>(i))),
+        pages[i] * static_cast<double>(s.page_size_bytes));
+  }
+}
+
+void LockHolderStopped(const Snapshot& s, const StatSink& sink) {
+  double seconds = 0;
+  for (const ProcessSnapshot& process : s.processes) {
+    for (const HeldLock& held : process.holds) {
+      seconds = std::max(seconds, held.seconds);
+    }
+  }
+  sink.value(SubjectLabels(s), seconds);
 }
 
 // "auto" and choices have no number: absent.
@@ -372,6 +397,13 @@ constexpr StatDef kTable[] = {
      PoolProcesses},
     {"memtuned_pool_largest_holder_bytes", kGauge,
      "Memory allocated by the process that holds most.", false, LargestHolder},
+    {"memtuned_pool_allocated_bytes", kGauge,
+     "Memory that attached processes hold by class of order.", false,
+     AllocatedBytes},
+    {"memtuned_lock_holder_stopped_seconds", kGauge,
+     "How long a stopped process holds a lock of the subject, the longest if "
+     "several do; 0 if none does. `memtunectl processes` names it.",
+     false, LockHolderStopped},
     {"memtuned_tunable_value", kGauge,
      "Effective value of a numeric tunable in its own unit, never to be "
      "aggregated; absent while auto.",
@@ -410,6 +442,16 @@ const char* FlushCauseName(FlushCause cause) {
                                            "decay"};
   static_assert(std::size(kNames) == static_cast<size_t>(FlushCause::kCount));
   return kNames[static_cast<size_t>(cause)];
+}
+
+int OrderClass(int order) {
+  return order == 0 ? 0 : order <= 3 ? 1 : order <= 8 ? 2 : 3;
+}
+
+const char* OrderClassName(int order_class) {
+  static constexpr const char* kNames[kNumOrderClasses] = {"0", "1_3", "4_8",
+                                                           "9_10"};
+  return kNames[order_class];
 }
 
 const char* NumaEventName(NumaEvent event) {

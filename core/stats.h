@@ -21,6 +21,9 @@ namespace memtuned {
 
 inline constexpr int kStatOrders = 11;      // block orders 0..10
 inline constexpr int kNumOrderClasses = 4;  // 0, 1_3, 4_8, 9_10
+// Class of an order, 0 to 10, and its name: "0", "1_3", "4_8", "9_10".
+int OrderClass(int order);
+const char* OrderClassName(int order_class);
 inline constexpr int kNumWaitBuckets = 10;  // histogram of contended waits
 
 // Upper bounds of the wait histogram, seconds; the last is +Inf.
@@ -125,7 +128,7 @@ struct ProcessSnapshot {
   double attached_unix_seconds = 0;
   std::vector<int> mems_allowed;
 
-  // The rest is the daemon's (daemon/pool/process_watch.h).
+  // The rest is the daemon's (daemon/pool/process_monitor.h).
   std::string command;  // from /proc/PID/comm, "" when gone
   // Of the last sample at which `operations` had moved.
   double active_unix_seconds = 0;

@@ -292,6 +292,7 @@ absl::Status Complete(Config& config) {
   }
   for (PoolConfig& pool : config.pools) {
     pool.sys_root = config.sys_root;
+    pool.proc_root = config.proc_root;
     pool.socket_path =
         absl::StrCat(config.runtime_dir, "/pools/", pool.name, ".sock");
     absl::Status status = CheckSocketPath(pool.socket_path);

@@ -48,6 +48,7 @@ struct TunableAssignment {
 
 // One value a change touched.
 struct ValueChange {
+  std::string scope;  // "processes/3-17"; "": the whole subject
   std::string tunable;
   TunableValue before, requested, after;  // after: re-read
 };
@@ -66,6 +67,14 @@ struct ChangeResult {
   std::string etag;
   std::vector<ValueChange> values;
   std::vector<Effect> effects;
+};
+
+// A process attached to a pool: "3-17".
+struct ProcessId {
+  uint32_t slot = 0, generation = 0;
+  std::string Text() const {
+    return std::to_string(slot) + "-" + std::to_string(generation);
+  }
 };
 
 // Who asks, and why: kept with every change.
@@ -131,6 +140,18 @@ class Subject {
   // Returns pages in pagesets and depot to their zones; changes no limit.
   virtual absl::StatusOr<DrainResult> Drain(const Scope& scope,
                                             const ChangeContext& context) = 0;
+
+  // What a process may hold: an integer, bytes or 0 for no limit, in place of
+  // the tunable process.max_bytes; AutoValue: as that has it.
+  // Errors: kInvalidArgument (value), kNotFound, kAborted (etag).
+  virtual absl::StatusOr<ChangeResult> SetProcessLimit(
+      const ProcessId& process, const TunableValue& value,
+      const ChangeContext& context) = 0;
+
+  // What a process holds of each node, found by reading the description of
+  // all the memory it ever used: up to a second for a process of a TiB.
+  // One call at a time works, others wait. Empty for one that is gone.
+  virtual std::vector<NodeHoldings> Holdings(const ProcessId& process) = 0;
 };
 
 }  // namespace memtuned

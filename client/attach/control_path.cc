@@ -90,6 +90,8 @@ const char* memtuned_strerror(int status) noexcept {
       return "out of descriptors or memory";
     case MEMTUNED_BUSY:
       return "held up by a stopped process";
+    case MEMTUNED_PROCESS_LIMIT:
+      return "the process may not hold more";
   }
   return "unknown status";
 }

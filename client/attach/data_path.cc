@@ -59,6 +59,7 @@ static_assert(Same(FreeResult::kForeign, MEMTUNED_FOREIGN));
 static_assert(Same(FreeResult::kOutOfRange, MEMTUNED_OUT_OF_RANGE));
 static_assert(Same(FreeResult::kNotAttached, MEMTUNED_NOT_ATTACHED));
 static_assert(Same(FreeResult::kBusy, MEMTUNED_BUSY));
+static_assert(Same(FreeResult::kProcessLimit, MEMTUNED_PROCESS_LIMIT));
 
 inline memtuned_status StatusOf(FreeResult result) {
   return static_cast<memtuned_status>(result);

@@ -2,7 +2,11 @@
 // Implementation of assignment.h.
 #include "client/ctl/assignment.h"
 
+#include <charconv>
+#include <iterator>
 #include <set>
+#include <string_view>
+#include <system_error>
 
 #include "client/ctl/invocation.h"
 #include "client/ctl/labels.h"
@@ -65,6 +69,32 @@ absl::StatusOr<std::vector<v1::Assignment>> ParseAssignments(
     assignments.push_back(std::move(*assignment));
   }
   return assignments;
+}
+
+absl::StatusOr<v1::Value> ParseLimit(const std::string& text) {
+  const TunableDef& def = GetTunable(TunableId::kProcessMaxBytes);
+  constexpr std::string_view kUnits[] = {"KiB", "MiB", "GiB", "TiB"};
+  if (text == "auto") return ToProto(TunableValue(AutoValue()));
+  std::string digits = text == "none" ? "0" : text;
+  int shift = 0;
+  for (size_t i = 0; i < std::size(kUnits); ++i) {
+    if (!std::string_view(text).ends_with(kUnits[i])) continue;
+    digits.resize(text.size() - kUnits[i].size());
+    shift = 10 * static_cast<int>(i + 1);
+  }
+  uint64_t bytes = 0;
+  const auto [end, error] =
+      std::from_chars(digits.data(), digits.data() + digits.size(), bytes);
+  const bool number =
+      error == std::errc() && end == digits.data() + digits.size();
+  if (number && bytes <= uint64_t{INT64_MAX} >> shift) {
+    auto value =
+        CheckTunable(def, TunableValue(static_cast<int64_t>(bytes << shift)));
+    if (value.ok()) return ToProto(*value);
+  }
+  return absl::InvalidArgumentError("limit is '" + text +
+                                    "'; allowed none, auto or " +
+                                    AllowedText(def) + " bytes, as in 512MiB");
 }
 
 absl::Status WithNearestTunable(const absl::Status& status,

@@ -19,6 +19,11 @@ namespace memtuned::ctl {
 absl::StatusOr<std::vector<v1::Assignment>> ParseAssignments(
     const std::vector<std::string>& texts);
 
+// What a process may hold, as typed: bytes, as 1073741824 or 1GiB (KiB, MiB,
+// GiB, TiB); "none": 0; "auto": the pool's.
+// Errors: kInvalidArgument with what is allowed.
+absl::StatusOr<v1::Value> ParseLimit(const std::string& text);
+
 // The same error with "did you mean" added where it is about an unknown
 // tunable `name` and a near one exists.
 absl::Status WithNearestTunable(const absl::Status& status,

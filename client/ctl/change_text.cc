@@ -61,16 +61,22 @@ std::string Amount(int64_t amount, const std::string& unit,
   return unit == "bytes" ? format.Bytes(amount) : format.Count(amount);
 }
 
+// "processes/3-17 process.max_bytes"; of the whole subject only the latter.
+std::string WhatText(const v1::ValueChange& value) {
+  return value.scope().empty() ? value.tunable()
+                               : value.scope() + " " + value.tunable();
+}
+
 std::vector<std::string> ValueLines(const v1::Change& change) {
   size_t width = 0;
   for (const v1::ValueChange& value : change.values()) {
-    width = std::max(width, value.tunable().size());
+    width = std::max(width, WhatText(value).size());
   }
   std::vector<std::string> lines;
   for (const v1::ValueChange& value : change.values()) {
     const std::string after = ValueText(value.after());
     const std::string requested = ValueText(value.requested());
-    std::string line = "  " + Pad(value.tunable(), width + 2) +
+    std::string line = "  " + Pad(WhatText(value), width + 2) +
                        ValueText(value.before()) + " -> " + after;
     if (value.has_requested() && requested != after) {
       line += "  (asked for " + requested + ")";
@@ -115,7 +121,10 @@ std::vector<std::string> ChangeLines(const v1::Change& change,
     }
     lines.push_back(line);
   }
-  if (groups.empty() && change.kind() != v1::CHANGE_KIND_DRAIN) {
+  // What is set for one process moves nothing of the pool's.
+  const bool of_all =
+      change.values_size() == 0 || change.values(0).scope().empty();
+  if (groups.empty() && of_all && change.kind() != v1::CHANGE_KIND_DRAIN) {
     lines.push_back(Pad("effects", kLabelWidth) +
                     "none: no limit and no watermark moves");
   }

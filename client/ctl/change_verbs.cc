@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The verbs that change a subject: set, recalculate, drain.
+// The verbs that change a subject: set, recalculate, drain, limit.
 #include "client/ctl/assignment.h"
 #include "client/ctl/change_text.h"
 #include "client/ctl/connection.h"
@@ -24,7 +24,7 @@ absl::StatusOr<Aim> TakeAim(Session& session) {
   return Aim{*connection, subjects->front()};
 }
 
-// Fills what all three requests have.
+// Fills what all requests have.
 template <typename Request>
 Request MakeRequest(const Invocation& invocation, const std::string& subject) {
   Request request;
@@ -177,6 +177,28 @@ absl::StatusOr<ExitCode> RunDrain(Session& session) {
   return response->result().not_drained().empty()
              ? OutcomeOf(response->change())
              : ExitCode::kPartial;
+}
+
+absl::StatusOr<ExitCode> RunLimit(Session& session) {
+  const std::vector<std::string>& words = session.invocation().arguments;
+  auto limit = ParseLimit(words[1]);
+  if (!limit.ok()) return limit.status();
+  auto aim = TakeAim(session);
+  if (!aim.ok()) return aim.status();
+  auto request = MakeRequest<v1::SetProcessLimitRequest>(session.invocation(),
+                                                         aim->subject);
+  request.set_process(words[0]);
+  *request.mutable_limit() = *limit;
+  auto response =
+      aim->connection->Call(&v1::TuningService::Stub::SetProcessLimit,
+                            aim->connection->tuning(), request);
+  if (!response.ok()) return response.status();
+  if (session.for_scripts()) {
+    session.PrintMessage(*response);
+  } else {
+    PrintChange(session, aim->subject, response->change());
+  }
+  return OutcomeOf(response->change());
 }
 
 }  // namespace memtuned::ctl

@@ -116,6 +116,10 @@ constexpr std::array<OptionDef, 2> kZoneFilter = {kNode, kZone};
 constexpr std::array<OptionDef, 4> kPagesetOptions = {
     Flag("--cpu", "one row for each CPU instead of each zone (also -o wide)"),
     kNode, kZone, kRate};
+constexpr std::array<OptionDef, 1> kProcessOptions = {
+    Flag("--nodes",
+         "what each holds of each node; makes the daemon look "
+         "through the pool, 100 us for 128 MiB")};
 constexpr std::array<OptionDef, 1> kStatsOptions = {kRate};
 constexpr std::array<OptionDef, 2> kWatchOptions = {
     Duration("--interval", 0.05, 3600,
@@ -135,7 +139,7 @@ constexpr std::array<OptionDef, 6> kRecalculateOptions = {
 constexpr std::array<OptionDef, 7> kDrainOptions = {
     kReason, kDryRun, kEtag, kRequestId, kNode, kZone, kCpu};
 
-constexpr std::array<CommandDef, 17> kCommands = {{
+constexpr std::array<CommandDef, 18> kCommands = {{
     {.name = "topology",
      .subjects = SubjectUse::kAll,
      .help = "Show nodes, their memory, CPUs and distances.",
@@ -157,9 +161,11 @@ constexpr std::array<CommandDef, 17> kCommands = {{
                  "memtunectl pagesets --cpu --node 0",
      .run = &RunPagesets},
     {.name = "processes",
+     .options = kProcessOptions,
      .subjects = SubjectUse::kAll,
      .help = "Show the processes attached to a pool and what they hold.",
-     .examples = "memtunectl --subject pools/default processes",
+     .examples = "memtunectl --subject pools/default processes\n"
+                 "memtunectl processes --nodes",
      .run = &RunProcesses},
     {.name = "stats",
      .argument = {"[NAME...]", ValueKind::kText, 0, kAnyNumber},
@@ -207,6 +213,15 @@ constexpr std::array<CommandDef, 17> kCommands = {{
      .examples = "memtunectl drain --reason 'hugepage reservation'\n"
                  "memtunectl drain --node 0 --cpu 0-3 --dry-run",
      .run = &RunDrain},
+    {.name = "limit",
+     .argument = {"PROCESS BYTES", ValueKind::kText, 2, 2},
+     .options = kSetOptions,
+     .subjects = SubjectUse::kOne,
+     .help =
+         "Limit what one process may hold: bytes, none, or auto, the pool's.",
+     .examples = "memtunectl limit 3-17 512MiB --reason 'leaks'\n"
+                 "memtunectl --subject pools/default limit 3-17 auto",
+     .run = &RunLimit},
     {.name = "subjects",
      .subjects = SubjectUse::kAll,
      .help = "Show what the daemon watches and tunes.",

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // The verbs health and version: about the daemon itself.
+#include <map>
 #include <nlohmann/json.hpp>
 
 #include "client/ctl/labels.h"
@@ -24,6 +25,7 @@ std::string HealthName(const std::string& subject) {
 struct Health {
   std::string subject;  // "" is the daemon itself
   HealthCheckResponse::ServingStatus status = HealthCheckResponse::UNKNOWN;
+  std::string degraded;  // why, "" when it is not
 };
 
 absl::StatusOr<Health> CheckHealth(Connection& connection,
@@ -32,10 +34,10 @@ absl::StatusOr<Health> CheckHealth(Connection& connection,
   if (!subject.empty()) request.set_service(HealthName(subject));
   auto response = connection.Call(&grpc::health::v1::Health::Stub::Check,
                                   connection.health(), request);
-  if (response.ok()) return Health{subject, response->status()};
+  if (response.ok()) return Health{subject, response->status(), ""};
   // The protocol's way to say that it does not know the service.
   if (absl::IsNotFound(response.status())) {
-    return Health{subject, HealthCheckResponse::SERVICE_UNKNOWN};
+    return Health{subject, HealthCheckResponse::SERVICE_UNKNOWN, ""};
   }
   return response.status();
 }
@@ -61,6 +63,9 @@ void PrintHealth(Session& session, const std::vector<Health>& all,
       rows.push_back(
           {{"subject", health.subject},
            {"status", HealthCheckResponse::ServingStatus_Name(health.status)}});
+      if (!health.degraded.empty()) {
+        rows.back()["degraded_reason"] = health.degraded;
+      }
     }
     PrintDocument(session.out(),
                   Json{{"target", target}, {"health", rows}}.dump(1),
@@ -70,8 +75,11 @@ void PrintHealth(Session& session, const std::vector<Health>& all,
   session.PrintHeading("daemon", {});
   TablePrinter table({{"SUBJECT"}, {"HEALTH"}});
   for (const Health& health : all) {
-    table.AddRow({health.subject.empty() ? "daemon" : health.subject,
-                  HealthCell(health.status)});
+    Cell cell = HealthCell(health.status);
+    if (!health.degraded.empty()) {
+      cell = {cell.text + ", degraded: " + health.degraded, Tone::kBad};
+    }
+    table.AddRow({health.subject.empty() ? "daemon" : health.subject, cell});
   }
   session.PrintTable(table);
 }
@@ -86,6 +94,13 @@ absl::StatusOr<ExitCode> RunHealth(Session& session) {
   if (!subjects.ok()) return subjects.status();
   asked.insert(asked.end(), subjects->begin(), subjects->end());
 
+  // The health protocol has no words; those that may not list see none.
+  std::map<std::string, std::string> reasons;
+  if (auto list = ListSubjects(**connection); list.ok()) {
+    for (const v1::Subject& subject : list->subjects()) {
+      reasons[subject.name()] = subject.degraded_reason();
+    }
+  }
   std::vector<Health> all;
   ExitCode outcome = ExitCode::kDone;
   for (const std::string& subject : asked) {
@@ -95,6 +110,9 @@ absl::StatusOr<ExitCode> RunHealth(Session& session) {
       outcome = ExitCode::kFindings;
     }
     all.push_back(*health);
+    if (const auto reason = reasons.find(subject); reason != reasons.end()) {
+      all.back().degraded = reason->second;
+    }
   }
   PrintHealth(session, all, (*connection)->target().Address());
   return outcome;

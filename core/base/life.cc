@@ -113,10 +113,12 @@ void Life::Disconnect() {
   // takes the shared one's place. It says what the shared one should: that one
   // is anybody's to write, and a mutex that is not its thread's would stay in
   // the list.
-  mmap(pair_, kPageSizeBytes, PROT_READ | PROT_WRITE,
-       MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, -1, 0);
+  const bool replaced =
+      mmap(pair_, kPageSizeBytes, PROT_READ | PROT_WRITE,
+           MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, -1, 0) == pair_;
   reinterpret_cast<LifePage*>(pair_)->word.store(tid_);
-  Store(page_->word, 0u);
+  // If the kernel refused, that was the shared word: End's unlock clears it.
+  if (replaced) Store(page_->word, 0u);
   page_ = nullptr;
 }
 

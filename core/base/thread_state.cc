@@ -55,7 +55,15 @@ ThreadState StateOfThread(uint32_t pid, uint64_t start_time_ticks,
   std::snprintf(path, sizeof(path), "/proc/%u/task/%u/stat", pid, tid);
   const StatFile stat(path);
   if (stat.rest == nullptr) return ThreadState::kUnknown;
-  return *stat.rest == 'R' ? ThreadState::kRunnable : ThreadState::kHalted;
+  switch (*stat.rest) {
+    case 'R':
+      return ThreadState::kRunnable;
+    case 'T':
+    case 't':
+      return ThreadState::kStopped;
+    default:
+      return ThreadState::kHalted;
+  }
 }
 
 }  // namespace memtuned

@@ -11,7 +11,8 @@ namespace memtuned {
 enum class ThreadState : uint8_t {
   kUnknown,   // not to be seen from here: gone, or in another PID namespace
   kRunnable,  // runs, or will as soon as a CPU is free
-  kHalted,    // stopped, traced, frozen, or asleep
+  kHalted,    // frozen, or asleep
+  kStopped,   // by a signal, or by who traces it
 };
 
 // The thread `tid` of the process that has this pid and start time (clock

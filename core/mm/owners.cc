@@ -66,7 +66,8 @@ bool OwnerMayRun(const Mapping& m, ThreadOwner owner) {
     pid = LoadRelaxed(slot.pid);
     start = LoadRelaxed(slot.start_time_ticks);
   }
-  return StateOfThread(pid, start, tid) != ThreadState::kHalted;
+  const ThreadState state = StateOfThread(pid, start, tid);
+  return state != ThreadState::kHalted && state != ThreadState::kStopped;
 }
 
 void CountTakeover(const Mapping& m, LockKind kind) {

@@ -25,6 +25,7 @@ constexpr MethodRule kTable[] = {
     {"TuningService/SetTunables", Role::kOperator, kSubject, kMutates},
     {"TuningService/Recalculate", Role::kOperator, kSubject, kMutates},
     {"TuningService/Drain", Role::kOperator, kSubject, kMutates},
+    {"TuningService/SetProcessLimit", Role::kOperator, kSubject, kMutates},
     {"grpc.health.v1.Health/Check", Role::kViewer, kAny, kReads},
     {"grpc.health.v1.Health/Watch", Role::kViewer, kAny, kReads},
     {"grpc.reflection.v1alpha.ServerReflection/ServerReflectionInfo",

@@ -34,8 +34,10 @@ struct PoolConfig {
   // Permissions of the socket, 0 to 0777. Whoever may write to it may attach.
   int socket_mode = 0660;
 
-  // Where the live machine's sysfs is: its online CPUs are followed.
+  // Where the live machine's /sys and /proc are: its online CPUs are followed,
+  // and the control groups of attached processes.
   std::string sys_root = "/sys";
+  std::string proc_root = "/proc";
 
   // Values to start with, checked against core/tunables.h; the rest are at
   // their defaults. Their origin is "config".

@@ -180,6 +180,11 @@ absl::Status PoolSubject::Start(const PoolConfig& config, TakenPool taken) {
     MutexLock lock(mutex_);
     TakeThreadSlot(*segment, kDaemonProcess, &thread_);
   }
+  {
+    MutexLock lock(watch_mutex_);
+    processes_ = std::make_unique<ProcessMonitor>(segment, config.proc_root,
+                                                  config.sys_root);
+  }
   reaper_ = std::make_unique<Reaper>(segment, store_, pool_);
   for (ProcessWatch& process : taken.gone) reaper_->Reap(std::move(process));
   if (topology_.source == TopologySource::kLive) {

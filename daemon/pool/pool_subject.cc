@@ -6,8 +6,8 @@
 #include <set>
 
 #include "absl/strings/str_cat.h"
+#include "core/process_limit.h"
 #include "core/snapshot.h"
-#include "daemon/pool/process_info.h"
 
 namespace memtuned {
 namespace {
@@ -49,8 +49,9 @@ absl::StatusOr<Snapshot> PoolSubject::TakeSnapshot(bool full) {
   const SubjectVersion version = Version();
   snapshot.generation = version.generation;
   snapshot.etag = version.etag;
-  for (ProcessSnapshot& process : snapshot.processes) {
-    process.command = CommandOf(static_cast<uint32_t>(process.pid));
+  {
+    MutexLock lock(watch_mutex_);
+    processes_->Look(&snapshot);
   }
   snapshot.duration_seconds = Seconds(std::chrono::steady_clock::now() - start);
   return snapshot;
@@ -114,6 +115,7 @@ absl::Status PoolSubject::StoreTunablesLocked(
   RecalculateLocked(segment, only_watermarks ? RecalculateTrigger::kWatermark
                                              : RecalculateTrigger::kTunable);
   segment.header().tuning_lock.Unlock();
+  PublishLimits(segment);
   return absl::OkStatus();
 }
 
@@ -142,7 +144,7 @@ absl::StatusOr<ChangeResult> PoolSubject::Apply(
     inputs = InputsWith(inputs, def->id, *value);
     limits |= assignment.tunable.rfind("watermark.", 0) != 0;
     const TunableValue before = segment_->Tunable(def->id);
-    values.push_back({assignment.tunable, before, *value, before});
+    values.push_back({"", assignment.tunable, before, *value, before});
   }
   limits |= PolicyRecalculates(inputs.policy, RecalculateTrigger::kWatermark);
   std::vector<Effect> effects =

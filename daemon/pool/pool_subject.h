@@ -16,6 +16,7 @@
 #include "daemon/pool/cpu_watch.h"
 #include "daemon/pool/pool_config.h"
 #include "daemon/pool/pool_takeover.h"
+#include "daemon/pool/process_monitor.h"
 #include "daemon/pool/reaper.h"
 #include "daemon/pool/section_workers.h"
 #include "daemon/subject.h"
@@ -52,6 +53,11 @@ class PoolSubject : public Subject {
   absl::StatusOr<DrainResult> Drain(const Scope& scope,
                                     const ChangeContext& context) override;
 
+  absl::StatusOr<ChangeResult> SetProcessLimit(
+      const ProcessId& process, const TunableValue& value,
+      const ChangeContext& context) override;
+  std::vector<NodeHoldings> Holdings(const ProcessId& process) override;
+
   Segment& segment() { return *segment_; }
 
  private:
@@ -85,6 +91,9 @@ class PoolSubject : public Subject {
   std::unique_ptr<Segment> segment_;
   mutable Mutex mutex_;
   ThreadContext thread_ GUARDED_BY(mutex_);  // for drains and changes
+  Mutex holdings_mutex_;  // held while memory is looked through
+  Mutex watch_mutex_;     // held while processes are looked at
+  std::unique_ptr<ProcessMonitor> processes_ GUARDED_BY(watch_mutex_);
   std::unique_ptr<SectionWorkers> workers_;
   std::unique_ptr<CpuWatch> cpus_;  // live machine only
   std::unique_ptr<Reaper> reaper_;

@@ -28,8 +28,8 @@ uint32_t ParentOf(uint32_t pid) {
   return parent;
 }
 
-std::string CommandOf(uint32_t pid) {
-  std::ifstream file(absl::StrCat("/proc/", pid, "/comm"));
+std::string CommandOf(const std::string& proc_root, uint32_t pid) {
+  std::ifstream file(absl::StrCat(proc_root, "/", pid, "/comm"));
   std::string command;
   std::getline(file, command);
   return command;

@@ -15,7 +15,7 @@ namespace memtuned {
 uint32_t ParentOf(uint32_t pid);
 
 // "" when there is none.
-std::string CommandOf(uint32_t pid);
+std::string CommandOf(const std::string& proc_root, uint32_t pid);
 
 // A pidfd of the process that had `pid` and started then (StartTimeOf); 0 is
 // any time.

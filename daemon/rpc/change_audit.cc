@@ -53,6 +53,15 @@ LogFields AuditFieldsOf(const v1::SetTunablesResponse& response) {
   return std::move(both).Fields(response.change());
 }
 
+LogFields AuditFieldsOf(const v1::SetProcessLimitResponse& response) {
+  BeforeAndAfter both;
+  for (const v1::ValueChange& value : response.change().values()) {
+    both.Add(absl::StrCat(value.scope(), " ", value.tunable()),
+             TextOf(value.before()), TextOf(value.after()));
+  }
+  return std::move(both).Fields(response.change());
+}
+
 LogFields AuditFieldsOf(const v1::RecalculateResponse& response) {
   BeforeAndAfter both;
   for (const v1::Effect& effect : response.change().effects()) {

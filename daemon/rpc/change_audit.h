@@ -12,6 +12,7 @@ namespace memtuned {
 // The values that were set.
 LogFields AuditFieldsOf(const v1::SetTunablesResponse& response);
 // The limits that moved.
+LogFields AuditFieldsOf(const v1::SetProcessLimitResponse& response);
 LogFields AuditFieldsOf(const v1::RecalculateResponse& response);
 // The pages of each zone.
 LogFields AuditFieldsOf(const v1::DrainResponse& response);

@@ -39,6 +39,7 @@ v1::Zone ToProto(const Snapshot& snapshot, const ZoneSnapshot& zone);
 v1::Pageset ToProto(const Snapshot& snapshot, const ZoneSnapshot& zone,
                     const PagesetSnapshot& pageset);
 v1::Process ToProto(const Snapshot& snapshot, const ProcessSnapshot& process);
+v1::NodeHoldings ToProto(const Snapshot& snapshot, const NodeHoldings& node);
 // Everything but zones and stats.
 void FillSubjectStats(const Snapshot& snapshot, v1::Snapshot& out);
 // Walks StatTable(): the samples the metrics endpoint shows, in its order,

@@ -12,9 +12,6 @@
 namespace memtuned {
 namespace {
 
-constexpr const char* kOrderClassNames[kNumOrderClasses] = {"0", "1_3", "4_8",
-                                                            "9_10"};
-
 v1::ZoneState ToState(ZoneState state) {
   switch (state) {
     case ZoneState::kReady:
@@ -113,7 +110,7 @@ void FillFlows(const ZoneSnapshot& zone, v1::ZoneFlows& out) {
   out.set_depot_pops(static_cast<int64_t>(zone.depot_pops));
   for (int i = 0; i < kNumOrderClasses; ++i) {
     v1::OrderCount& row = *out.add_orders();
-    row.set_order(kOrderClassNames[i]);
+    row.set_order(OrderClassName(i));
     row.set_allocations(static_cast<int64_t>(zone.allocations[i]));
     row.set_frees(static_cast<int64_t>(zone.frees[i]));
   }
@@ -143,6 +140,14 @@ void FillPool(const Snapshot& snapshot, v1::PoolStats& out) {
   out.set_processes_running(count(ProcessState::kRunning));
   out.set_processes_stopped(count(ProcessState::kStopped));
   out.set_processes_reaping(count(ProcessState::kReaping));
+}
+
+// By order, without the zeros at the end.
+void FillBlocks(const std::array<uint64_t, kStatOrders>& blocks,
+                google::protobuf::RepeatedField<int64_t>& out) {
+  size_t used = blocks.size();
+  while (used > 0 && blocks[used - 1] == 0) --used;
+  for (size_t i = 0; i < used; ++i) out.Add(static_cast<int64_t>(blocks[i]));
 }
 
 v1::StatType ToType(StatType type) {
@@ -248,6 +253,38 @@ v1::Process ToProto(const Snapshot& snapshot, const ProcessSnapshot& process) {
   *out.mutable_attach_time() = ToTimestamp(process.attached_unix_seconds);
   for (const int node : process.mems_allowed) out.add_mems_allowed(node);
   out.set_command(process.command);
+  const auto bytes = [&](uint64_t pages) {
+    return static_cast<int64_t>(pages) * snapshot.page_size_bytes;
+  };
+  out.set_peak_bytes(bytes(process.peak_pages));
+  if (process.limit_pages != 0) out.set_limit_bytes(bytes(process.limit_pages));
+  out.set_own_limit(process.own_limit);
+  FillBlocks(process.held_blocks, *out.mutable_held_blocks());
+  if (process.active_unix_seconds > 0) {
+    *out.mutable_active_time() = ToTimestamp(process.active_unix_seconds);
+  }
+  if (process.state == ProcessState::kStopped) {
+    *out.mutable_stopped() = ToDuration(process.stopped_seconds);
+  }
+  for (const HeldLock& held : process.holds) {
+    v1::HeldLock& row = *out.add_holds();
+    row.set_lock(held.lock);
+    row.set_where(held.where);
+    *row.mutable_stopped() = ToDuration(held.seconds);
+  }
+  return out;
+}
+
+v1::NodeHoldings ToProto(const Snapshot& snapshot, const NodeHoldings& node) {
+  const auto bytes = [&](uint64_t pages) {
+    return static_cast<int64_t>(pages) * snapshot.page_size_bytes;
+  };
+  v1::NodeHoldings out;
+  out.set_node(node.node);
+  out.set_bytes(bytes(node.pages));
+  out.set_purgeable_bytes(bytes(node.purgeable_pages));
+  out.set_offered_bytes(bytes(node.offered_pages));
+  FillBlocks(node.blocks, *out.mutable_held_blocks());
   return out;
 }
 

@@ -107,6 +107,7 @@ void FillChange(const std::string& subject, const ChangeResult& result,
   change.set_etag(result.etag);
   for (const ValueChange& value : result.values) {
     v1::ValueChange& out = *change.add_values();
+    out.set_scope(value.scope);
     out.set_tunable(value.tunable);
     *out.mutable_before() = ToProto(value.before);
     *out.mutable_requested() = ToProto(value.requested);

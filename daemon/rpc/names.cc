@@ -86,6 +86,19 @@ absl::StatusOr<ResourceName> ParseName(const std::string& text,
   return name;
 }
 
+std::optional<ProcessId> ParseProcessId(const std::string& text) {
+  constexpr uint32_t kMaxSlot = (1u << 10) - 1;
+  constexpr uint32_t kMaxGeneration = (1u << 22) - 1;
+  const std::vector<std::string> parts = absl::StrSplit(text, '-');
+  ProcessId id;
+  if (parts.size() != 2 || !absl::SimpleAtoi(parts[0], &id.slot) ||
+      !absl::SimpleAtoi(parts[1], &id.generation) || id.Text() != text ||
+      id.slot > kMaxSlot || id.generation > kMaxGeneration) {
+    return std::nullopt;
+  }
+  return id;
+}
+
 std::string NodeName(const std::string& subject, int node) {
   return absl::StrCat(subject, "/nodes/", node);
 }

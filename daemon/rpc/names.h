@@ -7,6 +7,7 @@
 #include <string>
 
 #include "absl/status/statusor.h"
+#include "daemon/subject.h"
 
 namespace memtuned {
 
@@ -27,6 +28,9 @@ enum class NameDepth { kSubject, kNode, kZone, kTunable };
 absl::StatusOr<ResourceName> ParseName(const std::string& text,
                                        const std::string& field,
                                        NameDepth depth);
+
+// "3-17", as ProcessId::Text() has it; nothing for anything else.
+std::optional<ProcessId> ParseProcessId(const std::string& text);
 
 std::string NodeName(const std::string& subject, int node);
 std::string ZoneName(const std::string& subject, int node,

@@ -9,6 +9,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "daemon/rpc/convert.h"
+#include "daemon/rpc/names.h"
 
 namespace memtuned {
 namespace {
@@ -182,6 +183,36 @@ absl::StatusOr<std::vector<TunableAssignment>> ReadAssignments(
                       "READ_ONLY", {{"tunable", assignment.tunable}});
   }
   return assignments;
+}
+
+absl::StatusOr<ProcessLimit> ReadProcessLimit(
+    const v1::SetProcessLimitRequest& request) {
+  FieldErrors errors;
+  ProcessLimit limit;
+  const auto process = ParseProcessId(request.process());
+  if (process) {
+    limit.process = *process;
+  } else {
+    errors.Add("process",
+               absl::StrCat("is ", Quoted(request.process()),
+                            "; allowed SLOT-GENERATION, as 3-17: what follows "
+                            "/processes/ in the name of a process"));
+  }
+  const TunableDef& def = GetTunable(TunableId::kProcessMaxBytes);
+  const auto value = FromProto(request.limit());
+  if (!value) {
+    errors.Add("limit", absl::StrCat("is missing; allowed auto or ",
+                                     AllowedText(def), " bytes"));
+  } else if (std::holds_alternative<AutoValue>(*value)) {
+    limit.value = *value;
+  } else if (const auto checked = CheckTunable(def, *value); checked.ok()) {
+    limit.value = *checked;
+  } else {
+    errors.Add("limit", absl::StrCat(std::string(checked.status().message()),
+                                     ", or auto"));
+  }
+  if (!errors.empty()) return errors.ToStatus();
+  return limit;
 }
 
 absl::StatusOr<Scope> ReadScope(const v1::Scope& scope, bool cpus_allowed,

@@ -31,6 +31,15 @@ absl::Status CheckRisks(
 absl::StatusOr<std::vector<TunableAssignment>> ReadAssignments(
     const v1::SetTunablesRequest& request, const Subject& subject);
 
+struct ProcessLimit {
+  ProcessId process;
+  TunableValue value;
+};
+// Reads which process, and its limit. Errors: kInvalidArgument naming each bad
+// field.
+absl::StatusOr<ProcessLimit> ReadProcessLimit(
+    const v1::SetProcessLimitRequest& request);
+
 // Reads a scope: nodes, zones and CPUs must exist, once each, and together
 // select a zone. `cpus_allowed` is false for a recalculation.
 // Blocks: for the first sample, until `deadline`.

@@ -252,4 +252,23 @@ grpc::Status TuningService::Drain(grpc::ServerContext* context,
   return Mutate(context, "TuningService/Drain", *request, *response, apply);
 }
 
+grpc::Status TuningService::SetProcessLimit(
+    grpc::ServerContext* context, const v1::SetProcessLimitRequest* request,
+    v1::SetProcessLimitResponse* response) {
+  const auto apply = [&](const ServedSubject& served,
+                         const ChangeContext& change) -> absl::Status {
+    const auto limit = ReadProcessLimit(*request);
+    if (!limit.ok()) return limit.status();
+    v1::Change& record = *response->mutable_change();
+    StartChange(change, v1::CHANGE_KIND_SET, record);
+    const auto result =
+        served.subject->SetProcessLimit(limit->process, limit->value, change);
+    if (!result.ok()) return result.status();
+    EndChange(served.subject->name(), *result, record);
+    return absl::OkStatus();
+  };
+  return Mutate(context, "TuningService/SetProcessLimit", *request, *response,
+                apply);
+}
+
 }  // namespace memtuned

@@ -38,6 +38,9 @@ class TuningService final : public v1::TuningService::Service {
   grpc::Status Drain(grpc::ServerContext* context,
                      const v1::DrainRequest* request,
                      v1::DrainResponse* response) override;
+  grpc::Status SetProcessLimit(grpc::ServerContext* context,
+                               const v1::SetProcessLimitRequest* request,
+                               v1::SetProcessLimitResponse* response) override;
 
  private:
   struct SubjectChanges {

@@ -68,5 +68,26 @@ TEST(AssignmentTest, RefusesATunableGivenTwice) {
             "pageset.batch_factor is given twice; allowed once");
 }
 
+TEST(LimitTest, ReadsBytesWithAndWithoutUnits) {
+  EXPECT_EQ(ParseLimit("8192")->integer(), 8192);
+  EXPECT_EQ(ParseLimit("4KiB")->integer(), 4096);
+  EXPECT_EQ(ParseLimit("3GiB")->integer(), int64_t{3} << 30);
+  EXPECT_EQ(ParseLimit("none")->integer(), 0);
+  EXPECT_EQ(ParseLimit("0")->integer(), 0);
+  EXPECT_TRUE(ParseLimit("auto")->has_auto_());
+}
+
+TEST(LimitTest, SaysWhatIsAllowed) {
+  for (const char* text : {"", "1", "4095", "-1", "1.5GiB", "MiB", "16TiB",
+                           "99999999999999999999", "8388608TiB", "4 KiB"}) {
+    const auto parsed = ParseLimit(text);
+    ASSERT_FALSE(parsed.ok()) << text;
+    EXPECT_EQ(std::string(parsed.status().message()),
+              "limit is '" + std::string(text) +
+                  "'; allowed none, auto or 0 or 4096 to 17592186040320 "
+                  "bytes, as in 512MiB");
+  }
+}
+
 }  // namespace
 }  // namespace memtuned::ctl

@@ -49,6 +49,24 @@ TEST_F(ChangeVerbsTest, SetTakesSeveralTunablesInOneCall) {
   EXPECT_EQ(sent.assignments(1).value().choice(), "fixed");
 }
 
+TEST_F(ChangeVerbsTest, LimitIsSetForOneProcess) {
+  const RunResult result =
+      Run({"limit", "3-17", "512MiB", "--reason", "it leaks"});
+
+  EXPECT_EQ(result.exit, 0) << result.err;
+  EXPECT_EQ(result.out,
+            "pools/default at " + daemon_.target() +
+                " - applied - generation 13 - etag \"13-cd\"\n"
+                "  processes/3-17 process.max_bytes  auto -> 536870912\n");
+  EXPECT_EQ(daemon_.state().last_limit.process(), "3-17");
+  EXPECT_EQ(daemon_.state().last_limit.reason(), "it leaks");
+  EXPECT_EQ(Run({"limit", "3-17", "none", "--dry-run"}).exit, 0);
+  EXPECT_EQ(daemon_.state().last_limit.limit().integer(), 0);
+  EXPECT_TRUE(daemon_.state().last_limit.validate_only());
+  EXPECT_EQ(Run({"limit", "3-17", "auto"}).exit, 0);
+  EXPECT_TRUE(daemon_.state().last_limit.limit().has_auto_());
+}
+
 TEST_F(ChangeVerbsTest, DryRunChangesNothing) {
   const RunResult result = Run({"set", "pageset.batch_factor=2", "--dry-run"});
 

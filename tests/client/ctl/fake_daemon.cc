@@ -39,6 +39,12 @@ class FakeTopology final : public v1::TopologyService::Service {
     subject.set_size_bytes(int64_t{1} << 30);
     subject.set_initialised_bytes(int64_t{1} << 29);
     subject.set_policy("memtuned");
+    if (state_->holder_stopped) {
+      subject.set_state(v1::SUBJECT_STATE_DEGRADED);
+      subject.set_degraded_reason(
+          "nodes/0/zones/Normal is held by process 4-2 (pid 4242), stopped for "
+          "12 s");
+    }
     if (at + 1 < state_->subjects.size()) {
       response->set_next_page_token(std::to_string(at + 1));
     }

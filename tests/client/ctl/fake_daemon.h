@@ -33,6 +33,8 @@ struct FakeState {
   // Errors by method, or by "Method subject".
   std::map<std::string, grpc::Status> failures;
   std::vector<std::string> not_drained;
+  // A second process is stopped and holds a zone's lock; the pool says so.
+  bool holder_stopped = false;
   // Every snapshot is one second and 1000 refills after the one before.
   int64_t samples = 0;
   // The watch reports missed samples after this many; 0: never.
@@ -43,6 +45,7 @@ struct FakeState {
   v1::SetTunablesRequest last_set;
   v1::RecalculateRequest last_recalculate;
   v1::DrainRequest last_drain;
+  v1::SetProcessLimitRequest last_limit;
   int calls = 0;
 
   // Bookkeeping of every call: counts it, waits, and says how it is to fail.

@@ -179,6 +179,20 @@ class FakeStats final : public v1::StatsService::Service {
     process.add_mems_allowed(0);
     process.add_mems_allowed(1);
     process.set_command("memtune-load");
+    process.set_peak_bytes(int64_t{7} << 20);
+    process.set_limit_bytes(int64_t{8} << 20);
+    process.mutable_active_time()->set_seconds(kEpoch - 1);
+    for (const int64_t blocks : {12, 0, 0, 1}) process.add_held_blocks(blocks);
+    if (request->view() == v1::PROCESS_VIEW_NODES) {
+      for (int node = 0; node < 2; ++node) {
+        v1::NodeHoldings& row = *process.add_nodes();
+        row.set_node(node);
+        row.set_bytes(int64_t{3 - node} << 20);
+        row.set_offered_bytes(node * 4096);
+        row.add_held_blocks(7);
+      }
+    }
+    if (state_->holder_stopped) AddStopped(process, *response);
     return grpc::Status::OK;
   }
 
@@ -214,6 +228,24 @@ class FakeStats final : public v1::StatsService::Service {
   }
 
  private:
+  // The same process again, in everybody's way.
+  static void AddStopped(v1::Process process,
+                         v1::ListProcessesResponse& response) {
+    process.set_name("pools/default/processes/4-2");
+    process.set_state(v1::PROCESS_STATE_STOPPED);
+    process.mutable_stopped()->set_seconds(12);
+    process.set_own_limit(true);
+    process.clear_limit_bytes();
+    v1::HeldLock& zone = *process.add_holds();
+    zone.set_lock("zone");
+    zone.set_where("nodes/0/zones/Normal");
+    zone.mutable_stopped()->set_seconds(12);
+    v1::HeldLock& tuning = *process.add_holds();
+    tuning.set_lock("tuning");
+    tuning.mutable_stopped()->set_seconds(3);
+    *response.add_processes() = process;
+  }
+
   FakeState* const state_;
 };
 

@@ -118,6 +118,25 @@ class FakeTuning final : public v1::TuningService::Service {
     return grpc::Status::OK;
   }
 
+  grpc::Status SetProcessLimit(grpc::ServerContext* context,
+                               const v1::SetProcessLimitRequest* request,
+                               v1::SetProcessLimitResponse* response) override {
+    const grpc::Status entered = Begin("SetProcessLimit", *request, *context);
+    if (!entered.ok()) return entered;
+    const std::lock_guard<std::mutex> lock(state_->mutex);
+    state_->last_limit = *request;
+    v1::Change& change = *response->mutable_change();
+    change.set_kind(v1::CHANGE_KIND_SET);
+    v1::ValueChange& value = *change.add_values();
+    value.set_scope("processes/" + request->process());
+    value.set_tunable("process.max_bytes");
+    value.mutable_before()->mutable_auto_();
+    *value.mutable_requested() = request->limit();
+    *value.mutable_after() = request->limit();
+    Finish(*request, change);
+    return grpc::Status::OK;
+  }
+
  private:
   static v1::Tunable MakeTunable(const std::string& subject,
                                  const std::string& name,

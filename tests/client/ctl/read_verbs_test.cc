@@ -149,11 +149,38 @@ TEST_F(ReadVerbsTest, ProcessesShowWhatTheyHold) {
   EXPECT_EQ(result.exit, 0) << result.err;
   EXPECT_THAT(
       result.out,
-      HasSubstr("ID     PID   UID  STATE    THREADS    HOLDS  MEMS-ALLOWED  "
-                "ATTACHED  COMMAND\n"
-                "3-17  4242  1000  running        2  5.0 MiB  0-1           "
-                "   5 min  memtune-load\n"));
+      HasSubstr("ID     PID   UID  STATE    THREADS    HOLDS     PEAK    LIMIT "
+                " LAST-ACTIVE  LOCKS  MEMS-ALLOWED  ATTACHED  COMMAND\n"
+                "3-17  4242  1000  running        2  5.0 MiB  7.0 MiB  8.0 MiB "
+                "       2.0 s  -      0-1              5 min  memtune-load\n"));
   EXPECT_EQ(RunJson({"processes"})["processes"][0]["pid"], 4242);
+  EXPECT_EQ(RunJson({"processes"})["processes"][0]["held_blocks"][0], "12");
+  EXPECT_THAT(Run({"processes", "-o", "wide"}).out,
+              HasSubstr("  0:12 3:1  memtune-load\n"));
+}
+
+TEST_F(ReadVerbsTest, ProcessesNameWhoIsStoppedAndWhatItHolds) {
+  daemon_.state().holder_stopped = true;
+
+  const RunResult result = Run({"processes"});
+
+  EXPECT_EQ(result.exit, 0) << result.err;
+  EXPECT_THAT(result.out, HasSubstr("stopped 12 s"));
+  EXPECT_THAT(result.out, HasSubstr("  zone 0/Normal 12 s, tuning 3.0 s  "));
+  EXPECT_THAT(result.out, HasSubstr("  -*  ")) << "no limit, of its own";
+  const auto json = RunJson({"processes"})["processes"][1];
+  EXPECT_EQ(json["stopped"], "12s");
+  EXPECT_EQ(json["holds"][0]["where"], "nodes/0/zones/Normal");
+}
+
+TEST_F(ReadVerbsTest, ProcessesShowTheirNodesWhenAsked) {
+  const RunResult result = Run({"processes", "--nodes"});
+
+  EXPECT_EQ(result.exit, 0) << result.err;
+  EXPECT_THAT(result.out,
+              HasSubstr("ID    NODE    HOLDS  PURGEABLE  ON-OFFER  BLOCKS\n"
+                        "3-17     0  3.0 MiB        0 B       0 B  0:7\n"
+                        "3-17     1  2.0 MiB        0 B   4.0 KiB  0:7\n"));
 }
 
 TEST_F(ReadVerbsTest, StatsShowEveryStatistic) {
@@ -246,6 +273,20 @@ TEST_F(ReadVerbsTest, HealthAsksDaemonAndSubjects) {
   EXPECT_EQ(Json::parse(bad.out)["health"][1]["status"], "NOT_SERVING");
 }
 
+TEST_F(ReadVerbsTest, HealthSaysWhoIsInTheWay) {
+  daemon_.state().holder_stopped = true;
+  const std::string reason =
+      "nodes/0/zones/Normal is held by process 4-2 (pid 4242), stopped for "
+      "12 s";
+
+  const RunResult result = Run({"health"});
+
+  EXPECT_EQ(result.exit, 0) << "it serves";
+  EXPECT_THAT(result.out, HasSubstr("serving, degraded: " + reason + "\n"));
+  EXPECT_EQ(RunJson({"health"})["health"][1]["degraded_reason"], reason);
+  EXPECT_THAT(Run({"subjects"}).out, HasSubstr("degraded: " + reason));
+}
+
 TEST_F(ReadVerbsTest, HealthOfAnUnknownSubjectIsAFinding) {
   const RunResult result = Run({"-s", "pools/other", "health"});
 
@@ -302,7 +343,7 @@ TEST_F(ReadVerbsTest, TerminalsGetColoursAndTheirWidth) {
 
   const RunResult narrow = RunOnTerminal(command, 79, {{"NO_COLOR", "1"}});
   EXPECT_THAT(narrow.out, Not(HasSubstr("\033[")));
-  EXPECT_THAT(narrow.out, HasSubstr("memtune...\n"));
+  EXPECT_THAT(narrow.out, HasSubstr("memtu...\n"));
 }
 
 TEST_F(ReadVerbsTest, WideIsNotShortenedOnATerminal) {

@@ -145,6 +145,13 @@ absl::StatusOr<Snapshot> FakeSubject::TakeSnapshot(bool full) {
     process.allocated_pages = 2;
     process.mems_allowed = options_.nodes;
     process.command = "worker";
+    process.peak_pages = 3;
+    process.held_blocks[0] = 2;
+    if (const auto* limit = std::get_if<int64_t>(&process_limit_);
+        limit != nullptr && i == 0) {
+      process.own_limit = true;
+      process.limit_pages = static_cast<uint64_t>(*limit) / kPageSize;
+    }
     snapshot.processes.push_back(process);
   }
   return snapshot;
@@ -202,7 +209,7 @@ absl::StatusOr<ChangeResult> FakeSubject::Apply(
     if (def == nullptr) return absl::InvalidArgumentError("unknown tunable");
     auto& value = values_[static_cast<size_t>(def->id)];
     changes.push_back(
-        {assignment.tunable, value, assignment.value, assignment.value});
+        {"", assignment.tunable, value, assignment.value, assignment.value});
     value = assignment.value;
   }
   if (!context.validate_only) {
@@ -263,6 +270,37 @@ absl::StatusOr<DrainResult> FakeSubject::Drain(const Scope& scope,
   }
   result.change = ResultLocked(BatchLocked());
   return result;
+}
+
+absl::StatusOr<ChangeResult> FakeSubject::SetProcessLimit(
+    const ProcessId& process, const TunableValue& value,
+    const ChangeContext& context) {
+  MutexLock lock(mutex_);
+  const absl::Status etag = CheckEtagLocked(context);
+  if (!etag.ok()) return etag;
+  if (static_cast<int>(process.slot) >= options_.processes ||
+      process.generation != 17) {
+    return absl::NotFoundError("no process " + process.Text());
+  }
+  const TunableValue before = process_limit_;
+  if (!context.validate_only) {
+    process_limit_ = value;
+    ++generation_;
+    ++applied_;
+  }
+  ChangeResult result = ResultLocked(BatchLocked());
+  result.values = {{"processes/" + process.Text(), "process.max_bytes", before,
+                    value, value}};
+  return result;
+}
+
+std::vector<NodeHoldings> FakeSubject::Holdings(const ProcessId& process) {
+  if (process.generation != 17) return {};
+  NodeHoldings first;
+  first.node = options_.nodes.front();
+  first.pages = first.blocks[0] = 2;
+  first.offered_pages = 1;
+  return {first};
 }
 
 void FakeSubject::SetForeign(TunableId id, TunableValue value) {

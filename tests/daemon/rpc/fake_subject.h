@@ -48,6 +48,13 @@ class FakeSubject : public Subject {
   absl::StatusOr<DrainResult> Drain(const Scope& scope,
                                     const ChangeContext& context) override
       EXCLUDES(mutex_);
+  // The limit of slot 0 is kept and shown.
+  absl::StatusOr<ChangeResult> SetProcessLimit(
+      const ProcessId& process, const TunableValue& value,
+      const ChangeContext& context) override EXCLUDES(mutex_);
+  // Two pages of the first node.
+  std::vector<NodeHoldings> Holdings(const ProcessId& process) override
+      EXCLUDES(mutex_);
 
   // Somebody else changes a value.
   void SetForeign(TunableId id, TunableValue value) EXCLUDES(mutex_);
@@ -75,6 +82,7 @@ class FakeSubject : public Subject {
   std::array<std::string, kNumTunables> read_only_ GUARDED_BY(mutex_);
   // (node, cpu) -> pages in the pageset.
   std::map<std::pair<int, int>, uint32_t> pagesets_ GUARDED_BY(mutex_);
+  TunableValue process_limit_ GUARDED_BY(mutex_) = AutoValue{};
   int64_t generation_ GUARDED_BY(mutex_) = 0;
   int64_t foreign_changes_ GUARDED_BY(mutex_) = 0;
   absl::Status snapshot_error_ GUARDED_BY(mutex_);

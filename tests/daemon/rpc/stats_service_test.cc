@@ -184,6 +184,34 @@ TEST(StatsServiceTest, ListsProcessesBySlot) {
   EXPECT_EQ(names.size(), 250u);
 }
 
+TEST(StatsServiceTest, ShowsProcessesWithTheirNodesWhenAsked) {
+  TestServer server({FakeOptions{.processes = 3}});
+  v1::ListProcessesRequest request;
+  request.set_parent("pools/default");
+  v1::ListProcessesResponse response;
+  ASSERT_TRUE(
+      server.stats().ListProcesses(Soon().get(), request, &response).ok());
+  EXPECT_EQ(response.processes(0).nodes_size(), 0);
+  EXPECT_EQ(response.processes(0).peak_bytes(), 3 * 4096);
+  EXPECT_FALSE(response.processes(0).has_limit_bytes());
+  EXPECT_THAT(response.processes(0).held_blocks(), ElementsAre(2));
+  request.set_view(v1::PROCESS_VIEW_NODES);
+  response.Clear();
+
+  ASSERT_TRUE(
+      server.stats().ListProcesses(Soon().get(), request, &response).ok());
+
+  ASSERT_EQ(response.processes_size(), 3);
+  ASSERT_EQ(response.processes(2).nodes_size(), 1);
+  EXPECT_EQ(response.processes(2).nodes(0).bytes(), 8192);
+  EXPECT_EQ(response.processes(2).nodes(0).offered_bytes(), 4096);
+  request.set_view(static_cast<v1::ProcessView>(3));
+  EXPECT_EQ(server.stats()
+                .ListProcesses(Soon().get(), request, &response)
+                .error_code(),
+            grpc::StatusCode::INVALID_ARGUMENT);
+}
+
 TEST(StatsServiceTest, ShowsInStatsWhatTheTableOfStatisticsShows) {
   TestServer server;
   v1::GetSnapshotRequest request;

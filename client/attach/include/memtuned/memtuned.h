@@ -74,7 +74,11 @@ typedef enum memtuned_status {
 
   /* Freeing: another process holds a lock of the pool and is stopped. Nothing
      changed, the block is still yours: try again. */
-  MEMTUNED_BUSY = 14
+  MEMTUNED_BUSY = 14,
+
+  /* Adopting: this process would hold more than it may. The block stays its
+     offerer's. */
+  MEMTUNED_PROCESS_LIMIT = 15
 } memtuned_status;
 
 typedef enum memtuned_memory_policy {
@@ -141,8 +145,8 @@ MEMTUNED_API uint32_t memtuned_process_id(const memtuned_pool* pool)
     MEMTUNED_NOEXCEPT;
 
 /* A block of 2^order pages, aligned to its size, contents undefined.
- * Returns NULL when memory is short, when `order` is not 0..10 and when this
- * process is not attached.
+ * Returns NULL when memory is short, when this process would hold more than it
+ * may, when `order` is not 0..10 and when this process is not attached.
  * Cost: a few nanoseconds when this CPU's pageset has a block. */
 MEMTUNED_API void* memtuned_allocate(memtuned_pool* pool,
                                      int order) MEMTUNED_NOEXCEPT;
@@ -151,7 +155,8 @@ MEMTUNED_API void* memtuned_allocate(memtuned_pool* pool,
 MEMTUNED_API memtuned_status memtuned_free(memtuned_pool* pool, void* block,
                                            int order) MEMTUNED_NOEXCEPT;
 
-/* Fills blocks[0..count-1]. Returns how many; fewer when memory is short. */
+/* Fills blocks[0..count-1]. Returns how many; fewer where memtuned_allocate()
+ * would return NULL. */
 MEMTUNED_API size_t memtuned_allocate_bulk(memtuned_pool* pool, int order,
                                            void** blocks,
                                            size_t count) MEMTUNED_NOEXCEPT;
@@ -196,7 +201,7 @@ MEMTUNED_API memtuned_status memtuned_adopt(memtuned_pool* pool,
                                             uint64_t offset,
                                             int order) MEMTUNED_NOEXCEPT;
 
-/* memtuned_adopt() and memtuned_free() in one. */
+/* memtuned_adopt() and memtuned_free() in one, also at the process's limit. */
 MEMTUNED_API memtuned_status memtuned_free_adopted(memtuned_pool* pool,
                                                    uint64_t offset,
                                                    int order) MEMTUNED_NOEXCEPT;
