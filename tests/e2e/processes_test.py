@@ -3,6 +3,7 @@
 """What operators see of attached processes, and how they limit them: real
 loads that hold memory, want too much, stop and go on."""
 
+import os
 import signal
 import sys
 import unittest
@@ -50,13 +51,14 @@ class ProcessesTest(unittest.TestCase):
         self.assertLessEqual(int(nodes[0].get("bytes", 0)), 2000 * PAGE)
 
     def test_a_stopped_process_is_said_to_be(self):
-        load = self.load(100)
-        load.send_signal(signal.SIGSTOP)
+        self.load(100)
+        pid = int(self.rows()[0]["pid"])
+        os.kill(pid, signal.SIGSTOP)
 
         wait_for(lambda: self.rows()[0]["state"] == "PROCESS_STATE_STOPPED",
                  10, "it is shown as stopped")
         self.assertIn("stopped", self.daemon.ctl("processes").stdout)
-        load.send_signal(signal.SIGCONT)
+        os.kill(pid, signal.SIGCONT)
         wait_for(lambda: self.rows()[0]["state"] == "PROCESS_STATE_RUNNING",
                  10, "it is shown as running")
 
