@@ -38,37 +38,9 @@ need() {
 
 clang=(-DCMAKE_C_COMPILER=clang -DCMAKE_CXX_COMPILER=clang++)
 
-# Compiles every source of the product alone and links nothing.
-clang_checks() {
-  local dir=$build-clang
-  build_variant "clang's warnings, thread-safety, headers" "$dir" \
-    -DMEMTUNED_ANALYSE=ON -DCMAKE_BUILD_TYPE=Debug -DCMAKE_CXX_FLAGS_DEBUG=-g0 \
-    "${clang[@]}"
-  check "clang-tidy" tidy "$dir"
-}
-
-# All of core and libmemtuned, and other sources changed since origin/main.
-tidy() {
-  local dir=$1 base files log
-  log=$(log_of "$dir" tidy) || return
-  base=$(git -C "$root" merge-base HEAD origin/main 2>/dev/null) || base=
-  files=$(
-    cd "$root" || exit 1
-    find core client/attach -name '*.cc'
-    [ -n "$base" ] && git diff --name-only --diff-filter=d "$base" -- \
-      'daemon/*.cc' 'client/*.cc'
-    true
-  )
-  # run-clang-tidy takes regular expressions of paths.
-  local patterns
-  patterns=$(printf '%s\n' "$files" | sort -u |
-    sed "s|.*|^$root/&\$|; s|\\.cc\\\$\$|[.]cc\$|")
-  # shellcheck disable=SC2086
-  run-clang-tidy -quiet -p "$dir" -j "$jobs" $patterns \
-    >"$log" 2>&1 || {
-    grep -E -A 6 'error:|warning:' "$log" | head -n 60
-    return 1
-  }
+# clang_finds NAME alone|tidy: nothing is linked; see analyse.py.
+clang_finds() {
+  check "$1" "$root/tests/analyse.py" "$2" "$build" "$build-clang/$2"
 }
 
 # configure_sanitized DIR CMAKE-ARGUMENT...: the core without gRPC.
@@ -132,7 +104,8 @@ all() {
   need build_gcc
   run_ctest "$build" unit -j "$jobs"
   step "3 clang, thread-safety, clang-tidy"
-  clang_checks
+  clang_finds "clang's warnings, thread-safety, each source alone" alone
+  clang_finds "clang-tidy" tidy
   step "4 ASan and UBSan on core, fuzzers over their kept corpora"
   sanitized "ASan, UBSan and fuzzers" "$build-asan" "${fuzz_options[@]}"
   run_ctest "$build-asan" fuzz -j "$jobs"

@@ -19,7 +19,7 @@ namespace {
 std::string NearestTunable(const std::string& name) {
   std::vector<std::string> names;
   for (const TunableDef& def : TunableTable()) names.push_back(def.name);
-  const std::string nearest = Nearest(name, names);
+  std::string nearest = Nearest(name, names);
   if (!nearest.empty()) return nearest;
   // "batch_factor" without its group.
   for (const std::string& each : names) {

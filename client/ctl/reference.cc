@@ -40,7 +40,7 @@ std::string Head(const std::vector<std::string>& titles) {
   return Row(titles) + rule + "\n";
 }
 
-std::string OptionText(const OptionDef& option) {
+std::string OptionSyntax(const OptionDef& option) {
   std::string text = option.name;
   if (*option.value != '\0') text += std::string(" ") + option.value;
   return text;
@@ -72,7 +72,7 @@ std::string CommandReference() {
     if (*command.alias != '\0') verb += ", " + Code(command.alias);
     std::string options;
     for (const OptionDef& option : command.options) {
-      options += (options.empty() ? "" : " ") + Code(OptionText(option));
+      options += (options.empty() ? "" : " ") + Code(OptionSyntax(option));
     }
     text += Row({verb, options, command.help});
   }
@@ -82,7 +82,7 @@ std::string CommandReference() {
 std::string OptionReference() {
   std::string text = Head({"option", "short", "is"});
   for (const OptionDef& option : GlobalOptions()) {
-    text += Row({Code(OptionText(option)), Code(option.letter), option.help});
+    text += Row({Code(OptionSyntax(option)), Code(option.letter), option.help});
   }
   return text;
 }

@@ -12,6 +12,7 @@
 #include <optional>
 
 #include "absl/strings/cord.h"
+#include "absl/strings/str_cat.h"
 #include "client/ctl/exit_code.h"
 #include "client/ctl/format.h"
 
@@ -51,7 +52,7 @@ void AddDetail(const google::protobuf::Any& any,
                                                     info.metadata().end());
     for (const auto& [key, value] : sorted) {
       const bool said = lines.front().find(value) != std::string::npos;
-      if (!said) AddLine(key + ": " + value, lines);
+      if (!said) AddLine(absl::StrCat(key, ": ", value), lines);
     }
   } else if (any.UnpackTo(&retry)) {
     const double seconds =

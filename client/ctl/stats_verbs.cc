@@ -5,6 +5,7 @@
 #include <map>
 #include <optional>
 
+#include "absl/strings/str_cat.h"
 #include "client/ctl/labels.h"
 #include "client/ctl/paging.h"
 #include "client/ctl/rates.h"
@@ -28,7 +29,7 @@ std::string LabelText(const v1::Stat& stat) {
   std::string text;
   for (const auto& [key, value] : sorted) {
     if (key == "subject") continue;
-    text += (text.empty() ? "" : " ") + key + "=" + value;
+    absl::StrAppend(&text, text.empty() ? "" : " ", key, "=", value);
   }
   return text;
 }
@@ -160,9 +161,8 @@ absl::Status ReadStats(Session& session, Connection& connection,
     if (!last.ok()) return last.status();
   }
   for (auto* each : {&*first, &*last}) {
-    const absl::Status filtered =
-        Filter(session.invocation().arguments,
-               *each->mutable_snapshot()->mutable_stats());
+    absl::Status filtered = Filter(session.invocation().arguments,
+                                   *each->mutable_snapshot()->mutable_stats());
     if (!filtered.ok()) return filtered;
   }
   if (session.for_scripts()) {

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 
+#include "absl/strings/str_cat.h"
 #include "client/ctl/labels.h"
 #include "client/ctl/output.h"
 #include "client/ctl/paging.h"
@@ -31,7 +32,7 @@ absl::StatusOr<ExitCode> ForEachSubject(Session& session,
       continue;
     }
     for (const std::string& line : ErrorLines(status)) {
-      session.PrintWarning(subject + ": " + line);
+      session.PrintWarning(absl::StrCat(subject, ": ", line));
     }
   }
   return failed == 0 ? ExitCode::kDone : ExitCode::kPartial;

@@ -88,7 +88,7 @@ absl::StatusOr<ExitCode> RunZones(Session& session) {
       [&](Connection& connection, const std::string& subject) -> absl::Status {
         auto response = ListZones(connection, subject);
         if (!response.ok()) return response.status();
-        const absl::Status filtered =
+        absl::Status filtered =
             filter.Apply(subject, *response->mutable_zones());
         if (!filtered.ok()) return filtered;
         if (session.for_scripts()) {

@@ -323,14 +323,14 @@ int64_t VisitStats(const Snapshot& snapshot, bool per_cpu, int64_t from,
   for (const StatDef& def : StatTable()) {
     if (def.per_cpu && !per_cpu) continue;
     StatSink sink;
-    sink.value = [&](StatLabels labels, double value) {
+    sink.value = [&](const StatLabels& labels, double value) {
       if (!wanted()) return;
       v1::Stat stat = StartStat(def, labels);
       stat.set_value(value);
       give(std::move(stat));
     };
-    sink.histogram = [&](StatLabels labels, std::span<const uint64_t> counts,
-                         double sum) {
+    sink.histogram = [&](const StatLabels& labels,
+                         std::span<const uint64_t> counts, double sum) {
       if (!wanted()) return;
       v1::Stat stat = StartStat(def, labels);
       *stat.mutable_histogram() = MakeHistogram(counts, sum);
