@@ -422,6 +422,30 @@ TEST_F(TakeoverTest, APoolIsFoundInTheProcessesThatHaveIt) {
   EXPECT_TRUE(Eventually([&] { return AllBack(); }));
 }
 
+// It has the pool's files open, and is none of the pool's processes.
+TEST_F(TakeoverTest, AnObserverIsNotInTheWayOfThat) {
+  keeper_ = false;
+  auto daemon = Daemon();
+  auto client = Client();
+  Victim observer([this] {
+    memtuned_attach_options options = {};
+    options.flags = MEMTUNED_ATTACH_TO_READ;
+    memtuned_pool* pool = nullptr;
+    if (memtuned_attach(config_.socket_path.c_str(), &options, &pool,
+                        nullptr) != MEMTUNED_OK) {
+      _exit(1);
+    }
+  });
+  ASSERT_TRUE(observer.ready());
+  daemon->Kill();
+
+  TakeOver();
+
+  EXPECT_EQ(Now().processes.size(), 1u);
+  EXPECT_TRUE(Tell(kWork));
+  EXPECT_EQ(board_->mistakes.load(), 0);
+}
+
 TEST_F(TakeoverTest, APoolThatAnotherDaemonServesIsNotTakenFromItsProcesses) {
   keeper_ = false;
   auto other = Daemon();
