@@ -14,7 +14,6 @@
 
 #include "core/attach_message.h"
 #include "core/segment.h"
-#include "core/slot_table.h"
 #include "memtuned/memtuned.h"
 #include "memtuned/pool.h"
 #include "tests/client/attach/child_process.h"
@@ -453,24 +452,6 @@ TEST_F(BadReplyTest, AProcessSlotThatThePoolDoesNotHave) {
   });
   EXPECT_EQ(error.status, MEMTUNED_BAD_REPLY);
   EXPECT_THAT(error.message, HasSubstr("process slot"));
-}
-
-TEST_F(BadReplyTest, AProcessSlotForWhoOnlyReads) {
-  AttachTestServer pool;
-  AttachReply reply = GoodReply();
-  reply.owner = *TakeProcessSlot(pool.segment(), {});
-  ScriptedServer server([&](int fd) {
-    AttachRequest request;
-    recv(fd, &request, sizeof(request), 0);
-    SendWithFds(fd, &reply, sizeof(reply),
-                {pool.segment().metadata_fd(), pool.segment().frame_fds()[0]});
-  });
-
-  const auto attached = Pool::AttachToRead(server.path());
-
-  ASSERT_FALSE(attached);
-  EXPECT_EQ(attached.error().status(), MEMTUNED_BAD_REPLY);
-  EXPECT_THAT(attached.error().message(), HasSubstr("process slot"));
 }
 
 TEST(AttachTest, SaysThatTheLimitOfOpenFilesIsTooLow) {

@@ -11,7 +11,7 @@
 #include "core/slot_table.h"
 #include "daemon/pool/pool_search.h"
 #include "daemon/pool/pool_subject.h"
-#include "memtuned/memtuned.h"
+#include "memtuned/pool.h"
 #include "tests/daemon/keeper/keeper_test_util.h"
 #include "tests/daemon/pool/pool_test_util.h"
 #include "tests/support/zone_checker.h"
@@ -428,13 +428,8 @@ TEST_F(TakeoverTest, AnObserverIsNotInTheWayOfThat) {
   auto daemon = Daemon();
   auto client = Client();
   Victim observer([this] {
-    memtuned_attach_options options = {};
-    options.flags = MEMTUNED_ATTACH_TO_READ;
-    memtuned_pool* pool = nullptr;
-    if (memtuned_attach(config_.socket_path.c_str(), &options, &pool,
-                        nullptr) != MEMTUNED_OK) {
-      _exit(1);
-    }
+    static const auto pool = Pool::AttachToRead(config_.socket_path);
+    if (!pool) _exit(1);
   });
   ASSERT_TRUE(observer.ready());
   daemon->Kill();
