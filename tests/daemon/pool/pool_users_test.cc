@@ -285,10 +285,10 @@ TEST_F(OtherUsersTest, ARefusalNamesUserPoolAndWhatIsNeeded) {
                 return 0;
               }),
               0);
+    close(ends[1]);
     std::array<char, 1000> text{};
     EXPECT_GT(read(ends[0], text.data(), text.size() - 1), 0);
     close(ends[0]);
-    close(ends[1]);
     return std::string(text.data());
   };
 
@@ -307,7 +307,7 @@ TEST_F(OtherUsersTest, AChangedListIsForThoseWhoCome) {
     CHILD_CHECK(Become(kStranger));
     auto pool = Pool::Attach(socket_);
     CHILD_CHECK(pool);
-    for (;;) {
+    for (int i = 0; i < 20000; ++i) {
       void* block = pool->Allocate(0);
       CHILD_CHECK(block != nullptr && pool->Free(block, 0) == MEMTUNED_OK);
       usleep(1000);
