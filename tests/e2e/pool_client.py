@@ -57,13 +57,16 @@ def refusal(call):
 class PoolClient:
     def __init__(self, library, socket, how):
         self.library = load(library)
-        self.pool = ctypes.c_void_p()
-        options = Options(flags=TO_READ if how == "observe" else 0)
-        error = Error()
-        self.status = self.library.memtuned_attach(
-            socket.encode(), ctypes.byref(options), ctypes.byref(self.pool),
+        self.socket = socket.encode()
+        self.options = Options(flags=TO_READ if how == "observe" else 0)
+        self.pool, self.status, self.message = self.attach()
+
+    def attach(self):
+        pool, error = ctypes.c_void_p(), Error()
+        status = self.library.memtuned_attach(
+            self.socket, ctypes.byref(self.options), ctypes.byref(pool),
             ctypes.byref(error))
-        self.message = error.message.decode() if self.status else ""
+        return pool, status, error.message.decode() if status else ""
 
     def files(self):
         """(descriptor, name) of the pool's files."""
@@ -79,6 +82,10 @@ class PoolClient:
         return next(fd for fd, name in self.files() if ":node" not in name)
 
     # Commands.
+
+    def again(self, count):
+        """Attaches so many times more; the statuses."""
+        return [self.attach()[1] for _ in range(int(count))]
 
     def write(self, text):
         """Writes into a new block; its offset."""

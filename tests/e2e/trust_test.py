@@ -149,7 +149,17 @@ class TrustTest(unittest.TestCase):
             self.count("memtuned_refused_attaches_total", reason="denied",
                        subject="pools/" + pool) for pool in "ab") == refused,
             10, "every refusal is counted")
-        self.assertLessEqual(self.daemon.log().count("attach-refused"), 20)
+
+    def test_who_keeps_asking_does_not_fill_the_log(self):
+        nobody = self.use("b", "attach", NOBODY)
+
+        statuses = nobody.ask("again", 99)
+
+        self.assertEqual(statuses, [PERMISSION_DENIED] * 99)
+        wait_for(lambda: self.count("memtuned_refused_attaches_total",
+                                    reason="denied", subject="pools/b") == 100,
+                 10, "every refusal is counted")
+        self.assertEqual(self.daemon.log().count("attach-refused pool=b"), 10)
 
     def test_an_observer_sees_everything_and_writes_nothing(self):
         alice = self.use("a", "attach", ALICE)
