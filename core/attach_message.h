@@ -22,7 +22,8 @@ inline constexpr uint32_t kAttachProtocol = 1;
 inline constexpr int kFdsPerMessage = 250;  // the kernel's limit is 253
 
 // To read only: no process slot (owner 0 in the reply), and descriptors that
-// cannot be mapped for writing.
+// cannot be mapped for writing, nor, by another user than the daemon's, be
+// opened for it.
 inline constexpr uint32_t kAttachToRead = 1;
 
 struct AttachRequest {
@@ -40,9 +41,10 @@ enum class AttachStatus : uint32_t {
   kBadRequest = 1,     // not an attach request of this protocol
   kLayoutDiffers = 2,  // the library was built for another layout
   kDenied = 3,         // this uid and gid may not attach
-  kFull = 4,           // no process slot is free
+  kFull = 4,           // no process slot is free, or too many observers
   kShuttingDown = 5,
 };
+inline constexpr int kNumAttachStatuses = 6;
 
 struct AttachReply {
   uint32_t magic = kAttachMagic;

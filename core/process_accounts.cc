@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "core/process_accounts.h"
 
+#include <algorithm>
 #include <bit>
 
 #include "core/process_limit.h"
@@ -75,8 +76,11 @@ ProcessSnapshot ReadProcess(const Segment& segment, ProcessSlot& slot,
   process.start_time_ticks = LoadRelaxed(slot.start_time_ticks);
   process.threads = account.threads;
   process.allocated_pages = account.Pages();
-  AtomicMax(slot.peak_pages, process.allocated_pages);
-  process.peak_pages = LoadRelaxed(slot.peak_pages);
+  if (!segment.read_only()) {
+    AtomicMax(slot.peak_pages, process.allocated_pages);
+  }
+  process.peak_pages =
+      std::max(LoadRelaxed(slot.peak_pages), process.allocated_pages);
   process.limit_pages = LoadRelaxed(slot.limit_pages);
   process.own_limit = HasOwnLimit(slot);
   for (size_t order = 0; order < account.blocks.size(); ++order) {

@@ -21,7 +21,8 @@
 
 namespace memtuned {
 
-// Attached processes by slot, without what is the daemon's. Raises the peaks.
+// Attached processes by slot, without what is the daemon's. Raises the peaks
+// where the segment is not mapped to read only.
 // Cost: one pass over the thread slots.
 std::vector<ProcessSnapshot> ReadProcesses(const Segment& segment);
 

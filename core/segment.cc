@@ -290,7 +290,7 @@ TunableValue Segment::Tunable(TunableId id) const {
   TunableValue value = DecodeTunable(
       def, LoadRelaxed(header_->tunables[static_cast<size_t>(id)]));
   if (MEMTUNED_LIKELY(CheckTunable(def, value).ok())) return value;
-  header_->Degrade(Degraded::kTunable);
+  if (!read_only()) header_->Degrade(Degraded::kTunable);
   return DefaultValue(def);
 }
 

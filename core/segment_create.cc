@@ -13,6 +13,7 @@
 #include <limits>
 
 #include "absl/strings/str_cat.h"
+#include "core/base/file_descriptor.h"
 #include "core/mm/zonelist.h"
 #include "core/recalculate.h"
 #include "core/segment.h"
@@ -23,25 +24,6 @@ namespace {
 
 constexpr uint64_t kAuto =
     static_cast<uint64_t>(std::numeric_limits<int64_t>::min());
-
-class FileDescriptor {
- public:
-  explicit FileDescriptor(int fd) : fd_(fd) {}
-  ~FileDescriptor() {
-    if (fd_ >= 0) close(fd_);
-  }
-  FileDescriptor(FileDescriptor&& other) noexcept : fd_(other.Release()) {}
-  FileDescriptor& operator=(FileDescriptor&&) = delete;
-  int get() const { return fd_; }
-  int Release() {
-    const int fd = fd_;
-    fd_ = -1;
-    return fd;
-  }
-
- private:
-  int fd_;
-};
 
 absl::StatusOr<FileDescriptor> MakeFile(const std::string& name,
                                         uint64_t bytes) {
@@ -54,8 +36,12 @@ absl::StatusOr<FileDescriptor> MakeFile(const std::string& name,
   // The size is fixed for good: nobody can make others fault by shrinking, nor
   // keep others out by a further seal. Whoever got a descriptor for reading
   // must not be able to open the file again for writing; its owner can.
-  fcntl(fd.get(), F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL);
-  fchmod(fd.get(), 0600);
+  if (fcntl(fd.get(), F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL) !=
+          0 ||
+      fchmod(fd.get(), 0600) != 0) {
+    return absl::ResourceExhaustedError(absl::StrCat(
+        "segment: memory file cannot be sealed: ", std::strerror(errno)));
+  }
   return fd;
 }
 

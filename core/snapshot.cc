@@ -165,6 +165,11 @@ void CompareLimits(const PagesetLimits& now, const PagesetLimits& expected,
   out->fits_max_pages = fits.last;
 }
 
+bool CountsContradict(const ZoneSnapshot& zone) {
+  return zone.managed_pages > zone.present_pages ||
+         zone.free_pages > zone.managed_pages;
+}
+
 ZoneSnapshot ReadZone(const Mapping& m, const Zone& zone,
                       const ZoneTargets& targets, bool plain_batch, bool full,
                       NodeSnapshot* node) {
@@ -195,11 +200,7 @@ ZoneSnapshot ReadZone(const Mapping& m, const Zone& zone,
   out.lock_hold_pages_max = LoadRelaxed(z.hold_pages_max);
   out.depot_pushes = LoadRelaxed(z.depot_pushes);
   out.depot_pops = LoadRelaxed(z.depot_pops);
-  if (out.managed_pages > out.present_pages ||
-      out.free_pages > out.managed_pages) {
-    zone.shared().Degrade(Degraded::kCounts);
-  }
-  if (LoadRelaxed(z.degraded) != 0) {
+  if (CountsContradict(out) || LoadRelaxed(z.degraded) != 0) {
     out.state = ZoneState::kDegraded;
   } else if (out.managed_pages < out.present_pages) {
     out.state = ZoneState::kInitialising;
@@ -246,6 +247,9 @@ Snapshot ReadSnapshot(Segment& segment, bool full) {
     node.node = static_cast<int>(m.zone_info[zone].node);
     out.zones.push_back(ReadZone(m, segment.zone(zone), targets[zone],
                                  inputs.batch_factor == 1, full, &node));
+    if (CountsContradict(out.zones.back()) && !segment.read_only()) {
+      segment.zone(zone).shared().Degrade(Degraded::kCounts);
+    }
     out.size_bytes += out.zones.back().present_pages * kPageSizeBytes;
     out.initialised_bytes += out.zones.back().managed_pages * kPageSizeBytes;
     out.nodes.push_back(node);

@@ -395,6 +395,13 @@ constexpr StatDef kTable[] = {
      false, SubjectValue<&Snapshot::initialised_bytes>},
     {"memtuned_pool_processes", kGauge, "Attached processes by state.", false,
      PoolProcesses},
+    {"memtuned_pool_observers", kGauge,
+     "Connections of processes that attached to read only.", false,
+     SubjectValue<&Snapshot::observers>},
+    {"memtuned_refused_attaches_total", kCounter,
+     "Processes that were not let into the pool by reason, since the daemon "
+     "started.",
+     false, MapCounter<&Snapshot::refused_attaches, kReason>},
     {"memtuned_pool_largest_holder_bytes", kGauge,
      "Memory allocated by the process that holds most.", false, LargestHolder},
     {"memtuned_pool_allocated_bytes", kGauge,

@@ -165,6 +165,9 @@ struct Snapshot {
   std::map<std::string, uint64_t> refused_frees;        // by reason
   uint64_t mems_allowed_retries = 0;
   std::map<std::string, uint64_t> lock_takeovers;  // by lock
+  // The daemon's: since it started.
+  std::map<std::string, uint64_t> refused_attaches;  // by reason
+  uint64_t observers = 0;  // connections of those who only read, now
   std::array<TunableValue, kNumTunables> tunables;
   std::array<bool, kNumTunables> tunable_foreign{};
 };

@@ -381,6 +381,14 @@ std::string ConfigText(const Config& config) {
                     PoolSizeText(pool), "'\n    populate: '", pool.populate,
                     "'\n    mode: '0", absl::StrFormat("%o", pool.socket_mode),
                     "'\n");
+    if (!pool.users.attach.empty()) {
+      absl::StrAppend(&text, "    attach: ", UserListText(pool.users.attach),
+                      "\n");
+    }
+    if (!pool.users.observe.empty()) {
+      absl::StrAppend(&text, "    observe: ", UserListText(pool.users.observe),
+                      "\n");
+    }
     for (const TunableAssignment& tunable : pool.tunables) {
       absl::StrAppend(&text, "    ", tunable.tunable, ": ",
                       YamlScalar(ValueText(tunable.value)), "\n");

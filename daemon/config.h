@@ -15,6 +15,7 @@
 #include "absl/status/statusor.h"
 #include "daemon/access/role_config.h"
 #include "daemon/pool/pool_config.h"
+#include "daemon/user_list.h"
 
 namespace memtuned {
 
@@ -168,7 +169,7 @@ struct PoolText {
 absl::StatusOr<PoolText> SplitPool(const std::string& where,
                                    const std::string& name,
                                    const std::string& text);
-// Checks everything, then adds the pool.
+// Looks users and groups up and checks everything, then adds the pool.
 // Errors: kInvalidArgument "WHERE pool.NAME.key is ...; allowed ...".
 absl::Status AddPool(const PoolText& text, Config& config);
 // "1GiB", "256GiB/node".
@@ -194,9 +195,20 @@ absl::Status AddRole(const RoleText& text, Config& config);
 absl::Status CheckRoles(const Config& config);
 // As a part of a file; "" without roles.
 std::string RolesText(const Config& config);
+
+// config_users.cc
 // A gid or the name of a group. Errors: kInvalidArgument, as
 // ConfigSetting::set.
 absl::Status ReadGroup(const std::string& text, uint32_t& gid);
+// `key` is users (a uid, a name, or '*') or groups. Errors: kInvalidArgument,
+// as ConfigSetting::set.
+absl::Status AddToUserList(const std::string& key, const std::string& text,
+                           UserList& list);
+// As AddToUserList takes them.
+std::vector<std::string> UsersOf(const UserList& list);
+std::vector<std::string> GroupsOf(const UserList& list);
+// "{users: ['1000', '*'], groups: ['4']}", for a file.
+std::string UserListText(const UserList& list);
 
 // config_tls.cc
 // Errors: kInvalidArgument, as ConfigSetting::set.
@@ -206,6 +218,8 @@ absl::Status CheckTls(const Config& config);
 
 // In single quotes, for a file.
 std::string YamlScalar(const std::string& text);
+// "['a', 'b']". config_users.cc
+std::string YamlList(const std::vector<std::string>& items);
 
 // A value as messages show it: quoted, escaped, and cut when it is long.
 std::string Echo(const std::string& text);

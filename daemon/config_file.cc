@@ -53,6 +53,53 @@ std::string Shown(const std::string& key) {
   return absl::Utf8SafeCEscape(key.substr(0, 64));
 }
 
+// A value, or a list of them, as parts whose keys start with `before`. `of`
+// names what they belong to in messages.
+template <typename Part>
+absl::Status ReadList(const std::string& file, const std::string& of,
+                      const std::string& before, const YAML::Node& key,
+                      const YAML::Node& value, std::vector<Part>& parts) {
+  const auto name = Key(file, key);
+  if (!name.ok()) return name.status();
+  const std::string where = Where(file, key.Mark());
+  if (value.IsScalar()) {
+    parts.push_back({where, before + *name, value.Scalar()});
+    return absl::OkStatus();
+  }
+  bool scalars = value.IsSequence();
+  if (scalars) {
+    for (const auto& item : value) {
+      scalars = scalars && item.IsScalar();
+      if (scalars) parts.push_back({where, before + *name, item.Scalar()});
+    }
+  }
+  if (scalars) return absl::OkStatus();
+  return At(file, key,
+            absl::StrCat(of, ".", before, Shown(*name), " is ", TypeName(value),
+                         "; allowed a value or a list of values"));
+}
+
+// The users under "attach" or "observe". An empty list would be none at all,
+// which lets everyone in.
+absl::Status ReadPoolUsers(const std::string& file, const std::string& key,
+                           const YAML::Node& key_node, const YAML::Node& value,
+                           PoolText& pool) {
+  const std::string of = absl::StrCat("pool.", Shown(pool.name));
+  const size_t before = pool.parts.size();
+  if (value.IsMap()) {
+    for (const auto& entry : value) {
+      absl::Status read =
+          ReadList(file, of, key + ".", entry.first, entry.second, pool.parts);
+      if (!read.ok()) return read;
+    }
+  }
+  if (pool.parts.size() > before) return absl::OkStatus();
+  return At(file, key_node,
+            absl::StrCat(of, ".", key,
+                         " names nobody; allowed a map with "
+                         "users, groups or both"));
+}
+
 absl::Status ReadPool(const std::string& file, const YAML::Node& key,
                       const YAML::Node& value, Config& config) {
   const auto name = Key(file, key);
@@ -68,9 +115,21 @@ absl::Status ReadPool(const std::string& file, const YAML::Node& key,
                            "; allowed a size or a map with size"));
   }
   PoolText pool{where, *name, {}};
+  std::set<std::string> lists;
   for (const auto& entry : value) {
     const auto part = Key(file, entry.first);
     if (!part.ok()) return part.status();
+    if (*part == "attach" || *part == "observe") {
+      if (!lists.insert(*part).second) {
+        return At(
+            file, entry.first,
+            absl::StrCat("pool.", Shown(*name), ".", *part, " is given twice"));
+      }
+      absl::Status read =
+          ReadPoolUsers(file, *part, entry.first, entry.second, pool);
+      if (!read.ok()) return read;
+      continue;
+    }
     if (!entry.second.IsScalar()) {
       return At(
           file, entry.first,
@@ -97,29 +156,6 @@ absl::Status ReadPools(const std::string& file, const YAML::Node& key,
   return absl::OkStatus();
 }
 
-// A value, or a list of them, as parts of `role`.
-absl::Status ReadRolePart(const std::string& file, const YAML::Node& key,
-                          const YAML::Node& value, RoleText& role) {
-  const auto name = Key(file, key);
-  if (!name.ok()) return name.status();
-  const std::string where = Where(file, key.Mark());
-  if (value.IsScalar()) {
-    role.parts.push_back({where, *name, value.Scalar()});
-    return absl::OkStatus();
-  }
-  bool scalars = value.IsSequence();
-  if (scalars) {
-    for (const auto& item : value) {
-      scalars = scalars && item.IsScalar();
-      if (scalars) role.parts.push_back({where, *name, item.Scalar()});
-    }
-  }
-  if (scalars) return absl::OkStatus();
-  return At(file, key,
-            absl::StrCat("roles.", Shown(*name), " is ", TypeName(value),
-                         "; allowed a value or a list of values"));
-}
-
 absl::Status ReadRoles(const std::string& file, const YAML::Node& key,
                        const YAML::Node& roles, Config& config) {
   bool maps = roles.IsSequence() && roles.size() > 0;
@@ -132,7 +168,8 @@ absl::Status ReadRoles(const std::string& file, const YAML::Node& key,
   for (const auto& entry : roles) {
     RoleText role{Where(file, entry.Mark()), {}};
     for (const auto& part : entry) {
-      absl::Status read = ReadRolePart(file, part.first, part.second, role);
+      absl::Status read =
+          ReadList(file, "roles", "", part.first, part.second, role.parts);
       if (!read.ok()) return read;
     }
     absl::Status added = AddRole(role, config);

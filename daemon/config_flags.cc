@@ -18,7 +18,9 @@ constexpr char kAbout[] =
 constexpr char kPoolHelp[] =
     "a pool: its size in all, or of each node with /node, as default=1GiB or "
     "big=256GiB/node,policy=fixed. Keys: policy, populate=reserve|lazy, "
-    "sections_per_second, mode=0660, any tunable. May be repeated";
+    "sections_per_second, mode=0660, any tunable, and attach.users, "
+    "attach.groups, observe.users, observe.groups, each once or more. May be "
+    "repeated";
 
 constexpr char kRoleHelp[] =
     "who may do what: viewer, operator or admin, and whom it is given to, as "

@@ -79,6 +79,25 @@ absl::Status SetMode(const std::string& field, const std::string& text,
   return absl::OkStatus();
 }
 
+// "attach.users" and the like, of which there may be several. nullptr: another
+// key.
+UserList* FindUserList(const std::string& key, PoolUsers& users) {
+  const std::pair<absl::string_view, absl::string_view> parts =
+      absl::StrSplit(key, absl::MaxSplits('.', 1));
+  if (parts.second != "users" && parts.second != "groups") return nullptr;
+  if (parts.first == "attach") return &users.attach;
+  return parts.first == "observe" ? &users.observe : nullptr;
+}
+
+absl::Status AddUsers(const std::string& field, const std::string& key,
+                      const std::string& text, UserList& list) {
+  const absl::Status added =
+      AddToUserList(key.substr(key.find('.') + 1), text, list);
+  if (added.ok()) return added;
+  return absl::InvalidArgumentError(
+      absl::StrCat(field, " ", std::string(added.message())));
+}
+
 absl::Status SetTunable(const std::string& field, const std::string& key,
                         const std::string& text, PoolConfig& pool) {
   std::string name = key;
@@ -86,7 +105,9 @@ absl::Status SetTunable(const std::string& field, const std::string& key,
   if (key == "sections_per_second") name = "init.sections_per_second";
   const TunableDef* def = FindTunable(name);
   if (def == nullptr) {
-    std::string known = "size, policy, populate, sections_per_second, mode";
+    std::string known =
+        "size, policy, populate, sections_per_second, mode, attach.users, "
+        "attach.groups, observe.users, observe.groups";
     for (const TunableDef& row : TunableTable()) {
       absl::StrAppend(&known, ", ", row.name);
     }
@@ -120,6 +141,9 @@ absl::Status SetPart(const std::string& key, const std::string& text,
     }
     pool.populate = text;
     return absl::OkStatus();
+  }
+  if (UserList* list = FindUserList(key, pool.users)) {
+    return AddUsers(field, key, text, *list);
   }
   return SetTunable(field, key, text, pool);
 }
@@ -177,7 +201,8 @@ absl::Status AddPool(const PoolText& text, Config& config) {
   pool.name = text.name;
   std::set<std::string> seen;
   for (const PoolText::Part& part : text.parts) {
-    if (!seen.insert(part.key).second) {
+    if (FindUserList(part.key, pool.users) == nullptr &&
+        !seen.insert(part.key).second) {
       return absl::InvalidArgumentError(absl::StrCat(
           part.where, "pool.", pool.name, ".",
           absl::Utf8SafeCEscape(part.key.substr(0, 64)), " is given twice"));
@@ -189,6 +214,11 @@ absl::Status AddPool(const PoolText& text, Config& config) {
     return absl::InvalidArgumentError(
         absl::StrCat(text.where, "pool.", pool.name,
                      ".size is missing; allowed 1GiB in all, or 256GiB/node"));
+  }
+  if (!pool.users.observe.empty() && pool.users.attach.empty()) {
+    return absl::InvalidArgumentError(absl::StrCat(
+        text.where, "pool.", pool.name, ".observe needs pool.", pool.name,
+        ".attach: without it everyone who can connect may attach, and write"));
   }
   config.pools.push_back(std::move(pool));
   return absl::OkStatus();

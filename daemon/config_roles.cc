@@ -1,15 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// Reads roles: entries of {role, users, groups, identities, subjects}. Names
-// of users and groups are looked up here, once.
-#include <grp.h>
-#include <pwd.h>
-#include <unistd.h>
-
+// Reads roles: entries of {role, users, groups, identities, subjects}.
 #include <algorithm>
-#include <limits>
+#include <utility>
 
 #include "absl/strings/match.h"
-#include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "absl/strings/str_split.h"
@@ -20,7 +14,6 @@ namespace {
 
 constexpr size_t kMaxGrants = 256;
 constexpr size_t kMaxWordBytes = 2048;
-constexpr char kEveryone[] = "*";
 constexpr char kKeys[] = "role, users, groups, identities, subjects";
 
 absl::Status BadRole(const std::string& field, const std::string& text,
@@ -29,29 +22,12 @@ absl::Status BadRole(const std::string& field, const std::string& text,
       absl::StrCat("roles.", field, " is ", Echo(text), "; allowed ", allowed));
 }
 
-// A number; the highest one means "none" to the kernel.
-bool IsId(const std::string& text, uint32_t& id) {
-  return absl::SimpleAtoi(text, &id) &&
-         text.find_first_of("+- ") == std::string::npos &&
-         id != std::numeric_limits<uint32_t>::max();
-}
-
 // One word without control characters.
 bool IsWord(const std::string& text) {
   return !text.empty() && text.size() <= kMaxWordBytes &&
          std::all_of(text.begin(), text.end(), [](char c) {
            return static_cast<unsigned char>(c) > ' ' && c != 0x7f;
          });
-}
-
-bool UserId(const std::string& text, uint32_t& id) {
-  if (IsId(text, id)) return true;
-  passwd entry{};
-  passwd* found = nullptr;
-  std::vector<char> buffer(65536);
-  getpwnam_r(text.c_str(), &entry, buffer.data(), buffer.size(), &found);
-  if (found != nullptr) id = found->pw_uid;
-  return found != nullptr;
 }
 
 absl::Status AddIdentity(const std::string& text, RoleGrant& grant) {
@@ -78,23 +54,19 @@ absl::Status SetRole(const std::string& text, RoleGrant& grant) {
 
 absl::Status AddPart(const std::string& key, const std::string& text,
                      RoleGrant& grant) {
-  uint32_t id = 0;
   if (key == "role") return SetRole(text, grant);
   if (key == "identities") return AddIdentity(text, grant);
-  if (key == "users") {
-    if (text == kEveryone) {
-      grant.every_user = true;
-    } else if (UserId(text, id)) {
-      grant.users.push_back(id);
-    } else {
-      return BadRole(key, text, "a uid, the name of a user, or '*'");
+  if (key == "users" || key == "groups") {
+    UserList list;
+    const absl::Status added = AddToUserList(key, text, list);
+    if (!added.ok()) {
+      return absl::InvalidArgumentError(
+          absl::StrCat("roles.", key, " ", std::string(added.message())));
     }
-    return absl::OkStatus();
-  }
-  if (key == "groups") {
-    const absl::Status found = ReadGroup(text, id);
-    if (!found.ok()) return BadRole(key, text, "a gid or the name of a group");
-    grant.groups.push_back(id);
+    grant.every_user = grant.every_user || list.everyone;
+    grant.users.insert(grant.users.end(), list.users.begin(), list.users.end());
+    grant.groups.insert(grant.groups.end(), list.groups.begin(),
+                        list.groups.end());
     return absl::OkStatus();
   }
   if (key == "subjects") {
@@ -106,38 +78,7 @@ absl::Status AddPart(const std::string& key, const std::string& text,
       absl::StrCat("roles: ", Echo(key), " is not a key; allowed ", kKeys));
 }
 
-std::string ListText(const std::vector<std::string>& items) {
-  return absl::StrCat(
-      "[",
-      absl::StrJoin(items, ", ",
-                    [](std::string* out, const std::string& item) {
-                      out->append(YamlScalar(item));
-                    }),
-      "]");
-}
-
-std::vector<std::string> Numbers(const std::vector<uint32_t>& ids) {
-  std::vector<std::string> texts;
-  texts.reserve(ids.size());
-  for (const uint32_t id : ids) texts.push_back(absl::StrCat(id));
-  return texts;
-}
-
 }  // namespace
-
-absl::Status ReadGroup(const std::string& text, uint32_t& gid) {
-  if (IsId(text, gid)) return absl::OkStatus();
-  group entry{};
-  group* found = nullptr;
-  std::vector<char> buffer(1 << 20);
-  getgrnam_r(text.c_str(), &entry, buffer.data(), buffer.size(), &found);
-  if (found == nullptr) {
-    return absl::InvalidArgumentError(absl::StrCat(
-        "is ", Echo(text), "; allowed a gid or the name of a group"));
-  }
-  gid = found->gr_gid;
-  return absl::OkStatus();
-}
 
 absl::StatusOr<RoleText> SplitRole(const std::string& where,
                                    const std::string& text) {
@@ -208,17 +149,16 @@ absl::Status CheckRoles(const Config& config) {
 std::string RolesText(const Config& config) {
   std::string text;
   for (const RoleGrant& grant : config.roles) {
-    std::vector<std::string> users = Numbers(grant.users);
-    if (grant.every_user) users.push_back(kEveryone);
+    const UserList list{grant.every_user, grant.users, grant.groups};
     absl::StrAppend(&text, "  - role: '", RoleName(grant.role), "'\n");
     const std::pair<const char*, std::vector<std::string>> lists[] = {
-        {"users", users},
-        {"groups", Numbers(grant.groups)},
+        {"users", UsersOf(list)},
+        {"groups", GroupsOf(list)},
         {"identities", grant.identities},
         {"subjects", grant.subjects}};
     for (const auto& [key, items] : lists) {
       if (items.empty()) continue;
-      absl::StrAppend(&text, "    ", key, ": ", ListText(items), "\n");
+      absl::StrAppend(&text, "    ", key, ": ", YamlList(items), "\n");
     }
   }
   return text.empty() ? text : absl::StrCat("roles:\n", text);

@@ -50,6 +50,12 @@ std::function<std::vector<CertificateFigures>()> CertificateFiguresOf(
   };
 }
 
+// As it works: an empty list keeps nobody out.
+std::string AttachText(const PoolUsers& users) {
+  return users.attach.empty() ? UserListText({.everyone = true})
+                              : UserListText(users.attach);
+}
+
 void LogConfig(const Config& config) {
   LogFields fields;
   for (const ConfigSetting& setting : ConfigSettings()) {
@@ -63,7 +69,9 @@ void LogConfig(const Config& config) {
     fields = {{"name", pool.name},
               {"size", PoolSizeText(pool)},
               {"populate", pool.populate},
-              {"socket", pool.socket_path}};
+              {"socket", pool.socket_path},
+              {"attach", AttachText(pool.users)},
+              {"observe", UserListText(pool.users.observe)}};
     for (const TunableAssignment& tunable : pool.tunables) {
       fields.emplace_back(tunable.tunable, ValueText(tunable.value));
     }
@@ -222,10 +230,23 @@ void Daemon::Reload(const Config& next) {
   for (const auto& [pool, assignments] : plan.tunables) {
     ApplyTunables(pool, assignments);
   }
+  for (const auto& [pool, users] : plan.users) SetUsers(pool, users);
   LogEvent(plan.needs_restart.empty() ? LogLevel::kInfo : LogLevel::kWarning,
            "reloaded",
            {{"changed", absl::StrJoin(plan.settings, ",")},
             {"needs-restart", absl::StrJoin(plan.needs_restart, ",")}});
+}
+
+void Daemon::SetUsers(const std::string& pool, const PoolUsers& users) {
+  const std::string name = absl::StrCat("pools/", pool);
+  for (const auto& subject : subjects_) {
+    if (subject->name() != name) continue;
+    subject->SetUsers(users);
+    LogEvent(LogLevel::kInfo, "attach-list-changed",
+             {{"pool", pool},
+              {"attach", AttachText(users)},
+              {"observe", UserListText(users.observe)}});
+  }
 }
 
 void Daemon::ApplyTunables(const std::string& pool,

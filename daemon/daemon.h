@@ -16,6 +16,7 @@
 #include "daemon/runtime_dir.h"
 #include "daemon/sampler.h"
 #include "daemon/subject.h"
+#include "daemon/user_list.h"
 
 namespace memtuned {
 
@@ -73,6 +74,7 @@ class Daemon {
 
   absl::Status CreatePools(const PoolFactory& make_pool);
   absl::Status Serve();
+  void SetUsers(const std::string& pool, const PoolUsers& users);
   void ApplyTunables(const std::string& pool,
                      const std::vector<TunableAssignment>& assignments);
 

@@ -33,6 +33,7 @@ void ComparePools(const PoolConfig& now, const PoolConfig& next,
   }
   if (now.populate != next.populate) field("populate");
   if (now.socket_mode != next.socket_mode) field("mode");
+  if (now.users != next.users) plan.users[now.name] = next.users;
   for (const TunableDef& def : TunableTable()) {
     const TunableValue value = ConfiguredValue(next, def);
     if (ConfiguredValue(now, def) == value) continue;
@@ -78,8 +79,10 @@ Config AfterReload(const Config& now, const Config& next,
     static_cast<void>(setting.set(after, setting.get(next)));
   }
   for (PoolConfig& pool : after.pools) {
-    if (plan.tunables.count(pool.name) == 0) continue;
-    pool.tunables = FindPool(next, pool.name)->tunables;
+    if (plan.tunables.count(pool.name) != 0) {
+      pool.tunables = FindPool(next, pool.name)->tunables;
+    }
+    if (plan.users.count(pool.name) != 0) pool.users = plan.users.at(pool.name);
   }
   return after;
 }

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "daemon/config.h"
+#include "daemon/user_list.h"
 
 namespace memtuned {
 
@@ -18,6 +19,8 @@ struct ReloadPlan {
   // Pool name -> tunables whose configured value differs. One that is no
   // longer configured gets its default, as it would after a restart.
   std::map<std::string, std::vector<TunableAssignment>> tunables;
+  // Pool name -> who may use it from now on, where that differs.
+  std::map<std::string, PoolUsers> users;
   // What differs and stays as it is: "listen", "pool.a", "pool.b.size".
   std::vector<std::string> needs_restart;
 };

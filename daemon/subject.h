@@ -17,6 +17,7 @@
 #include "core/base/topology.h"
 #include "core/stats.h"
 #include "core/tunables.h"
+#include "daemon/user_list.h"
 
 namespace memtuned {
 
@@ -152,6 +153,10 @@ class Subject {
   // all the memory it ever used: up to a second for a process of a TiB.
   // One call at a time works, others wait. Empty for one that is gone.
   virtual std::vector<NodeHoldings> Holdings(const ProcessId& process) = 0;
+
+  // Who may use it from now on; nothing to a subject without a socket of its
+  // own.
+  virtual void SetUsers(const PoolUsers& users) { static_cast<void>(users); }
 };
 
 }  // namespace memtuned

@@ -72,8 +72,10 @@ Outcome MapPool(Granted granted, Segment::Access access,
       Segment::Attach(granted.metadata.Release(), std::move(frames), access);
   if (!segment.ok()) return FromStatus(segment.status());
   if (Outcome sizes = CheckFrames(**segment); !sizes.ok()) return sizes;
-  if (access == Segment::Access::kWrite &&
-      FindProcessSlot(**segment, granted.owner) == nullptr) {
+  // Who reads only has no slot.
+  if (access == Segment::Access::kRead
+          ? granted.owner != 0
+          : FindProcessSlot(**segment, granted.owner) == nullptr) {
     return {MEMTUNED_BAD_REPLY,
             absl::StrCat("the daemon handed out process slot ", granted.owner,
                          ", which the pool does not have")};

@@ -133,7 +133,7 @@ Outcome Refused(const AttachReply& reply) {
                                 getegid())
                        .c_str())};
     case AttachStatus::kFull:
-      return {MEMTUNED_POOL_FULL, with("no process slot is free")};
+      return {MEMTUNED_POOL_FULL, with("the pool takes no more")};
     case AttachStatus::kShuttingDown:
       return {MEMTUNED_UNAVAILABLE, with("the daemon is shutting down")};
     case AttachStatus::kBadRequest:

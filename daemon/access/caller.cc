@@ -1,32 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "daemon/access/caller.h"
 
-#include <sys/socket.h>
-
-#include <cerrno>
-#include <cstring>
+#include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "daemon/unix_peer.h"
 
 namespace memtuned {
-namespace {
-
-// One call while they fit, which they nearly always do; a kernel before 4.13
-// does not tell them.
-std::vector<uint32_t> PeerGroups(int fd) {
-  std::vector<uint32_t> groups(32);
-  for (int attempt = 0; attempt < 2; ++attempt) {
-    auto bytes = static_cast<socklen_t>(groups.size() * sizeof(uint32_t));
-    const bool fits =
-        getsockopt(fd, SOL_SOCKET, SO_PEERGROUPS, groups.data(), &bytes) == 0;
-    if (!fits && errno != ERANGE) return {};
-    groups.resize(bytes / sizeof(uint32_t));
-    if (fits) return groups;
-  }
-  return {};
-}
-
-}  // namespace
 
 std::string Caller::Text() const {
   return kind == Kind::kUnix ? absl::StrCat("uid:", uid)
@@ -34,21 +14,13 @@ std::string Caller::Text() const {
 }
 
 absl::StatusOr<Caller> UnixCaller(int fd) {
-  int family = 0;
-  socklen_t family_bytes = sizeof(family);
-  ucred peer{};
-  socklen_t peer_bytes = sizeof(peer);
-  if (getsockopt(fd, SOL_SOCKET, SO_DOMAIN, &family, &family_bytes) != 0 ||
-      family != AF_UNIX ||
-      getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &peer, &peer_bytes) != 0) {
-    return absl::UnauthenticatedError(
-        absl::StrCat("cannot tell who calls: ", std::strerror(errno)));
-  }
+  auto peer = PeerOf(fd);
+  if (!peer.ok()) return peer.status();
   Caller caller;
-  caller.uid = peer.uid;
-  caller.gid = peer.gid;
-  caller.pid = peer.pid;
-  caller.groups = PeerGroups(fd);
+  caller.uid = peer->uid;
+  caller.gid = peer->gid;
+  caller.pid = peer->pid;
+  caller.groups = std::move(peer->groups);
   return caller;
 }
 

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "daemon/pool/attach_server.h"
 
+#include <fcntl.h>
 #include <pthread.h>
 #include <sys/eventfd.h>
 #include <sys/socket.h>
@@ -17,18 +18,27 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
-#include "core/attach_message.h"
+#include "absl/strings/str_format.h"
 #include "core/base/thread_state.h"
 #include "core/slot_table.h"
 #include "daemon/keeper/fd_message.h"
 #include "daemon/log.h"
 #include "daemon/pool/process_info.h"
+#include "daemon/pool/socket_reach.h"
 
 namespace memtuned {
 namespace {
 
 constexpr uint64_t kRequestDeadlineNs = 5000000000;
 constexpr size_t kMaxClients = 4096;
+// Of one user, so that none keeps the others out.
+constexpr int kMaxWaitingOfUser = 1024;
+constexpr int kMaxObserversOfUser = 256;
+constexpr uint64_t kLogWindowNs = 10000000000;
+constexpr int kLogLines = 10;  // about refusals, in a window
+
+constexpr const char* kRefusalReasons[kNumAttachStatuses] = {
+    "", "bad_request", "layout_differs", "denied", "full", "shutting_down"};
 
 absl::Status Unavailable(const std::string& path, const char* what) {
   return absl::UnavailableError(absl::StrCat("attach socket ", path, ": ", what,
@@ -42,14 +52,11 @@ uint64_t UnixNs() {
          static_cast<uint64_t>(now.tv_nsec);
 }
 
-AttachReply Refusal(AttachStatus status, const std::string& message) {
+AttachReply NewReply(AttachStatus status) {
   AttachReply reply;
   reply.status = status;
   reply.layout_version = kLayoutVersion;
   reply.abi_hash = AbiHash();
-  std::copy_n(message.begin(),
-              std::min(message.size(), reply.message.size() - 1),
-              reply.message.begin());
   return reply;
 }
 
@@ -76,7 +83,8 @@ AttachServer::AttachServer(Segment* segment, FdStore* store, Reaper* reaper,
     : segment_(segment),
       store_(store),
       reaper_(reaper),
-      options_(std::move(options)) {}
+      options_(std::move(options)),
+      users_(options_.users) {}
 
 absl::StatusOr<std::unique_ptr<AttachServer>> AttachServer::Start(
     Segment* segment, FdStore* store, Reaper* reaper,
@@ -85,6 +93,7 @@ absl::StatusOr<std::unique_ptr<AttachServer>> AttachServer::Start(
   std::unique_ptr<AttachServer> server(
       new AttachServer(segment, store, reaper, std::move(options)));
   if (absl::Status s = server->Listen(); !s.ok()) return s;
+  server->SetUsers(server->options_.users);
   for (ProcessWatch& process : attached) {
     Client client;
     client.process = std::move(process);
@@ -138,6 +147,34 @@ void AttachServer::Stop() {
   listener_.Reset();
 }
 
+void AttachServer::SetUsers(const PoolUsers& users) {
+  {
+    MutexLock lock(mutex_);
+    users_ = users;
+  }
+  struct stat file {};
+  if (stat(options_.path.c_str(), &file) != 0) return;
+  const std::string kept_out = KeptOutBySocket(users, file);
+  if (kept_out.empty()) return;
+  LogEvent(LogLevel::kWarning, "attach-list-out-of-reach",
+           {{"pool", options_.pool},
+            {"socket", options_.path},
+            {"mode", absl::StrFormat("%04o", file.st_mode & 0777u)},
+            {"gid", absl::StrCat(file.st_gid)},
+            {"who", kept_out},
+            {"note",
+             "they are named but cannot connect, unless they are in "
+             "the socket's group: set the pool's mode"}});
+}
+
+std::map<std::string, uint64_t> AttachServer::Refusals() const {
+  std::map<std::string, uint64_t> counts;
+  for (size_t i = 1; i < refusals_.size(); ++i) {
+    counts[kRefusalReasons[i]] = refusals_[i].load();
+  }
+  return counts;
+}
+
 void AttachServer::Run() {
   pthread_setname_np(pthread_self(), "attach");
   while (!stopping_.load()) {
@@ -159,8 +196,8 @@ void AttachServer::Run() {
 
 void AttachServer::Look(Client& client, const pollfd& connection,
                         const pollfd& pidfd) {
-  const bool late = client.process.owner == 0 &&
-                    env::NowNs() - client.accepted_ns > kRequestDeadlineNs;
+  const bool late =
+      client.Waits() && env::NowNs() - client.accepted_ns > kRequestDeadlineNs;
   if (pidfd.revents != 0 || late) {
     Close(client);
   } else if (connection.revents != 0) {
@@ -176,7 +213,7 @@ void AttachServer::LookWithoutConnection(Client& client) {
   } else if (client.process.connection.get() >= 0) {
     LogEvent(LogLevel::kWarning, "connection-closed",
              {{"pool", options_.pool},
-              {"pid", absl::StrCat(client.pid)},
+              {"pid", absl::StrCat(client.peer.pid)},
               {"note", "the process uses the pool still"}});
     store_->StoreClient(options_.pool, client.process.owner, -1,
                         client.process.pidfd.get());
@@ -189,20 +226,27 @@ void AttachServer::Accept() {
     FileDescriptor connection(accept4(listener_.get(), nullptr, nullptr,
                                       SOCK_CLOEXEC | SOCK_NONBLOCK));
     if (connection.get() < 0) return;
-    ucred peer{};
-    socklen_t length = sizeof(peer);
-    if (clients_.size() >= kMaxClients ||
-        getsockopt(connection.get(), SOL_SOCKET, SO_PEERCRED, &peer, &length) !=
-            0) {
+    auto peer = PeerOf(connection.get());
+    if (!peer.ok()) continue;
+    Client client;
+    client.peer = *std::move(peer);
+    if (!HasRoomFor(client.peer)) {
+      NoteRefusal(client, AttachStatus::kFull, "too many connections");
       continue;
     }
-    Client client;
-    client.pid = static_cast<uint32_t>(peer.pid);
     client.accepted_ns = env::NowNs();
-    client.process.pidfd = PeerPidfd(connection.get(), peer.pid);
+    client.process.pidfd = PeerPidfd(connection.get(), client.peer.pid);
     client.process.connection = std::move(connection);
     clients_.push_back(std::move(client));
   }
+}
+
+bool AttachServer::HasRoomFor(const UnixPeer& peer) const {
+  const auto waiting = std::count_if(
+      clients_.begin(), clients_.end(), [&peer](const Client& client) {
+        return client.Waits() && client.peer.uid == peer.uid;
+      });
+  return clients_.size() < kMaxClients && waiting < kMaxWaitingOfUser;
 }
 
 void AttachServer::OnReadable(Client& client) {
@@ -213,75 +257,159 @@ void AttachServer::OnReadable(Client& client) {
   if (got < 0 && (errno == EAGAIN || errno == EINTR)) return;
   if (client.process.owner != 0) {
     LookWithoutConnection(client);  // it ended, or is not worth listening to
-  } else if (got <= 0 || !Attach(client, buffer, static_cast<size_t>(got))) {
+  } else if (got <= 0 || client.observes ||
+             !Answer(client, buffer, static_cast<size_t>(got))) {
     Close(client);
   }
 }
 
-bool AttachServer::Attach(Client& client, const void* data, size_t bytes) {
+bool AttachServer::Answer(Client& client, const void* data, size_t bytes) {
   AttachRequest request;
-  const auto refuse = [&](AttachStatus status, const std::string& message) {
-    const AttachReply reply = Refusal(status, message);
-    SendWithFds(client.process.connection.get(), &reply, sizeof(reply), {});
-    LogEvent(LogLevel::kWarning, "attach-refused",
-             {{"pool", options_.pool},
-              {"pid", absl::StrCat(client.pid)},
-              {"why", message}});
-    return false;
-  };
   if (bytes == sizeof(request)) std::memcpy(&request, data, bytes);
   if (bytes != sizeof(request) || request.magic != kAttachMagic ||
-      request.protocol != kAttachProtocol || request.flags != 0) {
-    return refuse(
-        AttachStatus::kBadRequest,
+      request.protocol != kAttachProtocol ||
+      (request.flags & ~kAttachToRead) != 0) {
+    return Refuse(
+        client, AttachStatus::kBadRequest,
         absl::StrCat("not an attach request of protocol ", kAttachProtocol));
   }
   if (request.layout_version != kLayoutVersion ||
       request.abi_hash != AbiHash()) {
-    return refuse(
-        AttachStatus::kLayoutDiffers,
+    return Refuse(
+        client, AttachStatus::kLayoutDiffers,
         absl::StrCat("the library has layout ", request.layout_version, " abi ",
                      absl::Hex(request.abi_hash), ", the daemon has layout ",
                      kLayoutVersion, " abi ", absl::Hex(AbiHash()),
                      ": install the same version"));
   }
-  ucred peer{};
-  socklen_t length = sizeof(peer);
-  if (getsockopt(client.process.connection.get(), SOL_SOCKET, SO_PEERCRED,
-                 &peer, &length) != 0 ||
-      client.process.pidfd.get() < 0) {
-    return refuse(AttachStatus::kDenied,
+  PoolUse use;
+  {
+    MutexLock lock(mutex_);
+    use = users_.UseOf(client.peer, geteuid());
+  }
+  const bool reads = (request.flags & kAttachToRead) != 0;
+  if (use == PoolUse::kAttach || (reads && use == PoolUse::kObserve)) {
+    return reads ? Observe(client) : Attach(client);
+  }
+  return Refuse(
+      client, AttachStatus::kDenied,
+      absl::StrCat("uid ", client.peer.uid, " may not ",
+                   reads ? "observe" : "attach to", " pool ", options_.pool,
+                   ": its list \"attach\"", reads ? " or \"observe\"" : "",
+                   " has to name that user or a group of it",
+                   use == PoolUse::kObserve
+                       ? "; attaching to read only is allowed"
+                       : ""));
+}
+
+bool AttachServer::Attach(Client& client) {
+  if (client.process.pidfd.get() < 0) {
+    return Refuse(client, AttachStatus::kDenied,
                   "the process cannot be seen from the daemon's PID namespace");
   }
   ProcessIdentity identity;
-  identity.pid = client.pid;
-  identity.uid = peer.uid;
-  identity.gid = peer.gid;
-  identity.start_time_ticks = StartTimeOf(client.pid);
+  identity.pid = static_cast<uint32_t>(client.peer.pid);
+  identity.uid = client.peer.uid;
+  identity.gid = client.peer.gid;
+  identity.start_time_ticks = StartTimeOf(identity.pid);
   identity.attached_unix_ns = UnixNs();
   const auto owner = TakeProcessSlot(*segment_, identity);
   if (!owner.ok()) {
-    return refuse(AttachStatus::kFull, std::string(owner.status().message()));
+    return Refuse(client, AttachStatus::kFull,
+                  std::string(owner.status().message()));
   }
   client.process.owner = *owner;
   store_->StoreClient(options_.pool, *owner, client.process.connection.get(),
                       client.process.pidfd.get());
-  AttachReply reply;
-  reply.owner = *owner;
-  reply.layout_version = kLayoutVersion;
-  reply.abi_hash = AbiHash();
-  reply.nr_frame_fds = static_cast<uint32_t>(segment_->frame_fds().size());
   LogEvent(LogLevel::kDebug, "attached",
            {{"pool", options_.pool},
-            {"pid", absl::StrCat(client.pid)},
-            {"uid", absl::StrCat(peer.uid)}});
-  return SendDescriptors(client, reply);
-}
-
-bool AttachServer::SendDescriptors(Client& client, const AttachReply& reply) {
+            {"pid", absl::StrCat(client.peer.pid)},
+            {"uid", absl::StrCat(client.peer.uid)}});
   std::vector<int> fds = {segment_->metadata_fd()};
   fds.insert(fds.end(), segment_->frame_fds().begin(),
              segment_->frame_fds().end());
+  return SendDescriptors(client, *owner, fds);
+}
+
+bool AttachServer::Observe(Client& client) {
+  const auto observers = std::count_if(
+      clients_.begin(), clients_.end(), [&client](const Client& other) {
+        return other.observes && other.peer.uid == client.peer.uid;
+      });
+  if (observers >= kMaxObserversOfUser) {
+    return Refuse(
+        client, AttachStatus::kFull,
+        absl::StrCat("uid ", client.peer.uid, " observes pool ", options_.pool,
+                     " ", observers, " times already, which is the most"));
+  }
+  if (absl::Status opened = OpenViews(); !opened.ok()) {
+    return Refuse(client, AttachStatus::kDenied, std::string(opened.message()));
+  }
+  client.observes = true;
+  client.process.pidfd.Reset();  // only its connection is looked at
+  observers_.fetch_add(1);
+  LogEvent(LogLevel::kDebug, "observed",
+           {{"pool", options_.pool},
+            {"pid", absl::StrCat(client.peer.pid)},
+            {"uid", absl::StrCat(client.peer.uid)}});
+  std::vector<int> fds;
+  for (const FileDescriptor& view : views_) fds.push_back(view.get());
+  return SendDescriptors(client, 0, fds);
+}
+
+absl::Status AttachServer::OpenViews() {
+  std::vector<int> files = {segment_->metadata_fd()};
+  files.insert(files.end(), segment_->frame_fds().begin(),
+               segment_->frame_fds().end());
+  while (views_.size() < files.size()) {
+    const std::string path =
+        absl::StrCat("/proc/self/fd/", files[views_.size()]);
+    FileDescriptor view(open(path.c_str(), O_RDONLY | O_CLOEXEC));
+    if (view.get() < 0) {
+      return absl::UnavailableError(
+          absl::StrCat("the daemon cannot open the pool for reading: ", path,
+                       ": ", std::strerror(errno)));
+    }
+    views_.push_back(std::move(view));
+  }
+  return absl::OkStatus();
+}
+
+bool AttachServer::Refuse(const Client& client, AttachStatus status,
+                          const std::string& message) {
+  AttachReply reply = NewReply(status);
+  message.copy(reply.message.data(), reply.message.size() - 1);
+  NoteRefusal(client, status, message);
+  SendWithFds(client.process.connection.get(), &reply, sizeof(reply), {});
+  return false;
+}
+
+void AttachServer::NoteRefusal(const Client& client, AttachStatus status,
+                               const std::string& why) {
+  refusals_[static_cast<size_t>(status)].fetch_add(1);
+  const uint64_t now = env::NowNs();
+  if (now - logged_since_ns_ >= kLogWindowNs) {
+    logged_since_ns_ = now;
+    logged_ = 0;
+  }
+  if (logged_ == kLogLines) {
+    ++left_out_;
+    return;
+  }
+  ++logged_;
+  LogEvent(LogLevel::kWarning, "attach-refused",
+           {{"pool", options_.pool},
+            {"pid", absl::StrCat(client.peer.pid)},
+            {"uid", absl::StrCat(client.peer.uid)},
+            {"why", why},
+            {"lines_left_out", absl::StrCat(std::exchange(left_out_, 0))}});
+}
+
+bool AttachServer::SendDescriptors(const Client& client, ProcessOwner owner,
+                                   const std::vector<int>& fds) {
+  AttachReply reply = NewReply(AttachStatus::kOk);
+  reply.owner = owner;
+  reply.nr_frame_fds = static_cast<uint32_t>(fds.size() - 1);
   std::span<const int> left = fds;
   const void* data = &reply;
   size_t bytes = sizeof(reply);
@@ -301,6 +429,7 @@ bool AttachServer::SendDescriptors(Client& client, const AttachReply& reply) {
 
 void AttachServer::Close(Client& client) {
   client.closed = true;
+  if (client.observes) observers_.fetch_sub(1);
   if (client.process.owner != 0) reaper_->Reap(std::move(client.process));
 }
 

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "daemon/subject.h"
+#include "daemon/user_list.h"
 
 namespace memtuned {
 
@@ -31,8 +32,14 @@ struct PoolConfig {
   // Limited by the kernel to 107 bytes.
   std::string socket_path;
 
-  // Permissions of the socket, 0 to 0777. Whoever may write to it may attach.
+  // Permissions of the socket, 0 to 0777. Who may not write to it cannot
+  // connect, whatever `users` says.
   int socket_mode = 0660;
+
+  // Who of those may attach, and who only to read: config.cc refuses the
+  // latter without the former. Re-read on SIGHUP, for processes that come.
+  // Default: everyone may attach.
+  PoolUsers users;
 
   // Where the live machine's /sys and /proc are: its online CPUs are followed,
   // and the control groups of attached processes.

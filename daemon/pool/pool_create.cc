@@ -138,7 +138,9 @@ void PoolSubject::HandOn() {
     store_->ForgetPool(pool_);
   }
   LogEvent(LogLevel::kInfo, attached > 0 ? "pool-handed-on" : "pool-ended",
-           {{"pool", pool_}, {"processes", absl::StrCat(attached)}});
+           {{"pool", pool_},
+            {"processes", absl::StrCat(attached)},
+            {"observers", absl::StrCat(attach_ ? attach_->observers() : 0)}});
 }
 
 absl::StatusOr<std::unique_ptr<PoolSubject>> PoolSubject::Create(
@@ -195,6 +197,7 @@ absl::Status PoolSubject::Start(const PoolConfig& config, TakenPool taken) {
                                     {.path = config.socket_path,
                                      .mode = config.socket_mode,
                                      .pool = pool_,
+                                     .users = config.users,
                                      .attached = std::move(taken.attached)});
   if (!attach.ok()) return attach.status();
   attach_ = *std::move(attach);

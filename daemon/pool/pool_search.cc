@@ -28,9 +28,13 @@ struct OpenFiles {
   std::map<int, std::vector<fs::path>> frames;  // by node
 };
 
-// Looks at one link: "/memfd:memtuned:NAME:node0 (deleted)".
+// Looks at one link: "/memfd:memtuned:NAME:node0 (deleted)". Its permissions
+// say what it was opened for: an observer's is no reason to find a pool, nor
+// to leave one alone.
 void Sort(const std::string& name, const fs::path& link, OpenFiles& files) {
   std::error_code error;
+  const fs::perms opened_for = fs::symlink_status(link, error).permissions();
+  if ((opened_for & fs::perms::owner_write) == fs::perms::none) return;
   const std::string target = fs::read_symlink(link, error).string();
   absl::string_view text = target;
   if (!absl::ConsumePrefix(&text, "/memfd:memtuned:") ||

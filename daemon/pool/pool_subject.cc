@@ -49,6 +49,8 @@ absl::StatusOr<Snapshot> PoolSubject::TakeSnapshot(bool full) {
   const SubjectVersion version = Version();
   snapshot.generation = version.generation;
   snapshot.etag = version.etag;
+  snapshot.observers = attach_->observers();
+  snapshot.refused_attaches = attach_->Refusals();
   {
     MutexLock lock(watch_mutex_);
     processes_->Look(&snapshot);

@@ -58,6 +58,8 @@ class PoolSubject : public Subject {
       const ChangeContext& context) override;
   std::vector<NodeHoldings> Holdings(const ProcessId& process) override;
 
+  void SetUsers(const PoolUsers& users) override { attach_->SetUsers(users); }
+
   Segment& segment() { return *segment_; }
 
  private:

@@ -6,14 +6,18 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <sys/mman.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
+#include <cerrno>
 #include <cstring>
 #include <set>
+#include <string>
 #include <thread>
 
 #include "core/allocator.h"
 #include "core/slot_table.h"
+#include "core/snapshot.h"
 #include "tests/support/test_segment.h"
 #include "tests/support/topology_builder.h"
 #include "tests/support/zone_checker.h"
@@ -69,6 +73,79 @@ TEST(SegmentCreateTest, GivesTwoPoolsOfOneNameDifferentIds) {
 
   ASSERT_TRUE(one.ok() && two.ok());
   EXPECT_NE((*one)->header().id, (*two)->header().id);
+}
+
+TEST(SegmentCreateTest, FixesTheSizesOfItsFilesForGood) {
+  SegmentConfig config = Config();
+  config.with_frames = true;
+  const auto segment = Segment::Create(config);
+  ASSERT_TRUE(segment.ok()) << segment.status();
+  std::vector<int> files = (*segment)->frame_fds();
+  ASSERT_EQ(files.size(), 2u);
+  files.push_back((*segment)->metadata_fd());
+
+  for (int file : files) {
+    struct stat info {};
+    ASSERT_EQ(fstat(file, &info), 0);
+    EXPECT_EQ(info.st_mode & 0777, 0600u);
+    EXPECT_EQ(fcntl(file, F_GET_SEALS),
+              F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL);
+    for (off_t size : {off_t{0}, info.st_size + 4096}) {
+      EXPECT_EQ(ftruncate(file, size), -1);
+      EXPECT_EQ(errno, EPERM);
+    }
+    EXPECT_EQ(fcntl(file, F_ADD_SEALS, F_SEAL_WRITE), -1);
+    EXPECT_EQ(errno, EPERM);
+  }
+}
+
+// Opens a segment's files anew for reading and attaches to them.
+std::unique_ptr<Segment> View(const Segment& segment) {
+  const auto open_again = [](int fd) {
+    return open(("/proc/self/fd/" + std::to_string(fd)).c_str(),
+                O_RDONLY | O_CLOEXEC);
+  };
+  std::vector<int> frames;
+  for (int fd : segment.frame_fds()) frames.push_back(open_again(fd));
+  auto view = Segment::Attach(open_again(segment.metadata_fd()),
+                              std::move(frames), Segment::Access::kRead);
+  EXPECT_TRUE(view.ok()) << view.status();
+  return view.ok() ? *std::move(view) : nullptr;
+}
+
+TEST(SegmentViewTest, ShowsTheFiguresAndTheFramesOfAPool) {
+  TestSegment pool({.frames = true});
+  auto allocator = pool.MakeAllocator();
+  const Pfn pfn = allocator->Allocate(0);
+  const uint64_t offset = uint64_t{pfn.value} << kPageShift;
+  pool.segment().frames()[offset] = 'x';
+
+  const auto view = View(pool.segment());
+
+  ASSERT_NE(view, nullptr);
+  EXPECT_EQ(view->frames()[offset], 'x');
+  const Snapshot seen = ReadSnapshot(*view, true);
+  const Snapshot real = ReadSnapshot(pool.segment(), true);
+  ASSERT_EQ(seen.processes.size(), 1u);
+  EXPECT_EQ(seen.processes[0].allocated_pages, 1u);
+  EXPECT_EQ(seen.zones[0].free_pages, real.zones[0].free_pages);
+  EXPECT_EQ(seen.tunables, real.tunables);
+}
+
+// It cannot write down that it found something wrong.
+TEST(SegmentViewTest, SeesABrokenPoolWithoutTouchingIt) {
+  TestSegment pool({.frames = true});
+  const auto view = View(pool.segment());
+  ASSERT_NE(view, nullptr);
+  const auto batch = static_cast<size_t>(TunableId::kPagesetBatchFactor);
+  Store(pool.segment().header().tunables[batch], ~uint64_t{0});
+  Store(pool.zone().shared().managed_pages, ~uint64_t{0} >> 1);
+
+  const Snapshot seen = ReadSnapshot(*view, true);
+
+  EXPECT_EQ(seen.zones[0].state, ZoneState::kDegraded);
+  EXPECT_FALSE(seen.degraded) << "nobody wrote it down";
+  EXPECT_EQ(ReadSnapshot(pool.segment(), true).degraded, true);
 }
 
 TEST(SegmentAttachTest, SeesWhatTheCreatorSees) {

@@ -304,6 +304,7 @@ TEST(StatTableTest, MapsBecomeOneSampleAKey) {
   s.allocation_failures["watermark"] = 3;
   s.refused_frees["double"] = 4;
   s.lock_takeovers["zone"] = 5;
+  s.refused_attaches["denied"] = 6;
 
   const Samples got = Read(s);
 
@@ -318,6 +319,9 @@ TEST(StatTableTest, MapsBecomeOneSampleAKey) {
             4);
   EXPECT_EQ(got.at("memtuned_lock_takeovers_total" + subject + "lock=zone}"),
             5);
+  EXPECT_EQ(
+      got.at("memtuned_refused_attaches_total" + subject + "reason=denied}"),
+      6);
 }
 
 }  // namespace

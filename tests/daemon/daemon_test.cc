@@ -268,6 +268,25 @@ TEST(ReloadTest, TakesRolesAndLimitsOver) {
   EXPECT_TRUE(PlanReload(after, next).settings.empty());
 }
 
+TEST(ReloadTest, TakesTheUsersOfAPoolOver) {
+  Config now;
+  now.pools.resize(2);
+  now.pools[0].name = "a";
+  now.pools[1].name = "b";
+  Config next = now;
+  next.pools[1].users = {.attach = {.users = {7}}, .observe = {.groups = {8}}};
+
+  const ReloadPlan plan = PlanReload(now, next);
+  const Config after = AfterReload(now, next, plan);
+
+  EXPECT_THAT(plan.needs_restart, ElementsAre());
+  ASSERT_EQ(plan.users.size(), 1u);
+  EXPECT_EQ(plan.users.at("b"), next.pools[1].users);
+  EXPECT_EQ(after.pools[1].users, next.pools[1].users);
+  EXPECT_TRUE(PlanReload(after, next).users.empty());
+  EXPECT_EQ(PlanReload(after, now).users.at("b"), PoolUsers{});
+}
+
 TEST(ReloadTest, SortsDifferencesIntoNowAndRestart) {
   Config now;
   now.pools.resize(2);

@@ -8,7 +8,8 @@ import re
 # always include itself. Includes point down or sideways, never up. The
 # longest matching key is a file's own.
 CORE = ("core/",)
-SUBJECT = ("daemon/subject.h", "daemon/log.h")
+USERS = ("daemon/user_list.h", "daemon/unix_peer.h")
+SUBJECT = ("daemon/subject.h", "daemon/log.h") + USERS
 FLOOR_2A = ("daemon/log.h",) + CORE
 FLOOR_2B = SUBJECT + ("daemon/pool/", "daemon/host/",
                       "daemon/keeper/") + CORE
@@ -21,7 +22,9 @@ MAY_INCLUDE = {
     "core/base/": (),
     "core/mm/": ("core/base/",),
     "core/": ("core/mm/", "core/base/"),
-    "daemon/subject.h": CORE,
+    "daemon/unix_peer.": (),
+    "daemon/user_list.": ("daemon/unix_peer.h",),
+    "daemon/subject.h": USERS + CORE,
     "daemon/log.": CORE,
     "daemon/sampler.": SUBJECT + CORE,
     "daemon/keeper/": FLOOR_2A,
@@ -30,7 +33,7 @@ MAY_INCLUDE = {
     "daemon/whatif/": FLOOR_2B,
     "daemon/change/": FLOOR_3,
     "daemon/tls/": ("daemon/log.h",) + CORE,
-    "daemon/access/": ("daemon/log.h",) + CORE,
+    "daemon/access/": ("daemon/log.h", "daemon/unix_peer.h") + CORE,
     "daemon/metrics/": FLOOR_4,
     "daemon/rpc/": FLOOR_4 + PROTO,
     "daemon/": ("daemon/",) + CORE + PROTO,

@@ -11,7 +11,7 @@
 #include "core/slot_table.h"
 #include "daemon/pool/pool_search.h"
 #include "daemon/pool/pool_subject.h"
-#include "memtuned/memtuned.h"
+#include "memtuned/pool.h"
 #include "tests/daemon/keeper/keeper_test_util.h"
 #include "tests/daemon/pool/pool_test_util.h"
 #include "tests/support/zone_checker.h"
@@ -420,6 +420,25 @@ TEST_F(TakeoverTest, APoolIsFoundInTheProcessesThatHaveIt) {
   EXPECT_EQ(board_->mistakes.load(), 0);
   client->Kill();
   EXPECT_TRUE(Eventually([&] { return AllBack(); }));
+}
+
+// It has the pool's files open, and is none of the pool's processes.
+TEST_F(TakeoverTest, AnObserverIsNotInTheWayOfThat) {
+  keeper_ = false;
+  auto daemon = Daemon();
+  auto client = Client();
+  Victim observer([this] {
+    static const auto pool = Pool::AttachToRead(config_.socket_path);
+    if (!pool) _exit(1);
+  });
+  ASSERT_TRUE(observer.ready());
+  daemon->Kill();
+
+  TakeOver();
+
+  EXPECT_EQ(Now().processes.size(), 1u);
+  EXPECT_TRUE(Tell(kWork));
+  EXPECT_EQ(board_->mistakes.load(), 0);
 }
 
 TEST_F(TakeoverTest, APoolThatAnotherDaemonServesIsNotTakenFromItsProcesses) {

@@ -57,7 +57,8 @@ typedef enum memtuned_status {
   MEMTUNED_WRONG_ORDER = 2,   /* a block, but of another order */
   MEMTUNED_FOREIGN = 3,       /* another process's, not offered to this one */
   MEMTUNED_OUT_OF_RANGE = 4,  /* not in the pool, or not aligned */
-  MEMTUNED_NOT_ATTACHED = 5,  /* this is a forked child of who attached */
+  MEMTUNED_NOT_ATTACHED = 5,  /* this is a forked child of who attached, or
+                                 attached to read only */
 
   /* An argument out of its range; error.message names it. */
   MEMTUNED_INVALID_ARGUMENT = 6,
@@ -66,7 +67,8 @@ typedef enum memtuned_status {
   MEMTUNED_UNAVAILABLE = 7, /* no socket, nobody listens, or shutting down */
   MEMTUNED_PERMISSION_DENIED = 8,
   MEMTUNED_LAYOUT_DIFFERS = 9, /* library and daemon are of two versions */
-  MEMTUNED_POOL_FULL = 10,     /* no process slot is free */
+  MEMTUNED_POOL_FULL = 10,     /* no process slot is free, or this user has
+                                  too many attachments to read */
   MEMTUNED_DEADLINE_EXCEEDED = 11,
   MEMTUNED_BAD_REPLY = 12,    /* what answered is no memtuned daemon */
   MEMTUNED_NO_RESOURCES = 13, /* this process is out of descriptors, memory
@@ -96,10 +98,15 @@ typedef struct memtuned_error {
   char message[508];
 } memtuned_error;
 
-/* Attach to read only: blocks of others can be read by their offsets
- * (memtuned_from_offset), nothing can be written or allocated, and
- * memtuned_is_attached says no. What is read may change at any moment. The
- * daemon's configuration says who may. */
+/* Attach to read only, as an observer: all of the pool's memory can be read by
+ * offset (memtuned_from_offset); writing to it is a SIGSEGV. Nothing can be
+ * allocated (NULL), freed or passed on (MEMTUNED_NOT_ATTACHED),
+ * memtuned_is_attached and memtuned_process_id say 0, and the pool counts no
+ * such call. What is read may change at any moment. It does not keep the pool:
+ * once that ends, what is mapped stays as it was last. The daemon's
+ * configuration says who may: who may attach, and those it lists as observers.
+ * The descriptors are for reading, and only root and the daemon's own user can
+ * open the files behind them anew for writing. */
 #define MEMTUNED_ATTACH_TO_READ 1u
 
 /* Zero means the default, for every field. */
@@ -128,7 +135,8 @@ memtuned_attach(const char* socket_path, const memtuned_attach_options* options,
  * use the pool any more; ended threads need no care. */
 MEMTUNED_API void memtuned_detach(memtuned_pool* pool) MEMTUNED_NOEXCEPT;
 
-/* 1 while this process is attached, 0 in a forked child. */
+/* 1 while this process is attached, 0 in a forked child and for who attached
+ * to read only. */
 MEMTUNED_API int memtuned_is_attached(const memtuned_pool* pool)
     MEMTUNED_NOEXCEPT;
 
@@ -140,7 +148,8 @@ MEMTUNED_API const char* memtuned_pool_name(const memtuned_pool* pool)
 MEMTUNED_API uint64_t memtuned_pool_bytes(const memtuned_pool* pool)
     MEMTUNED_NOEXCEPT;
 
-/* This process's number in the pool, never 0: a target for an offer. */
+/* This process's number in the pool, a target for an offer; 0 for who attached
+ * to read only. */
 MEMTUNED_API uint32_t memtuned_process_id(const memtuned_pool* pool)
     MEMTUNED_NOEXCEPT;
 

@@ -95,18 +95,14 @@ class Pool {
   static Result<Pool> Attach(
       const std::string& socket_path,
       std::chrono::milliseconds timeout = std::chrono::seconds(5)) {
-    memtuned_attach_options options = {};
-    if (timeout.count() <= 0 || timeout.count() > UINT32_MAX) {
-      return Error(MEMTUNED_INVALID_ARGUMENT);
-    }
-    options.timeout_ms = static_cast<uint32_t>(timeout.count());
-    memtuned_pool* pool = nullptr;
-    memtuned_error error;
-    if (memtuned_attach(socket_path.c_str(), &options, &pool, &error) !=
-        MEMTUNED_OK) {
-      return Error(error);
-    }
-    return Pool(pool);
+    return Attach(socket_path, timeout, 0);
+  }
+
+  // To read only: see MEMTUNED_ATTACH_TO_READ. Blocks: as Attach.
+  static Result<Pool> AttachToRead(
+      const std::string& socket_path,
+      std::chrono::milliseconds timeout = std::chrono::seconds(5)) {
+    return Attach(socket_path, timeout, MEMTUNED_ATTACH_TO_READ);
   }
 
   ~Pool() { memtuned_detach(pool_); }
@@ -169,6 +165,24 @@ class Pool {
 
  private:
   explicit Pool(memtuned_pool* pool) : pool_(pool) {}
+
+  static Result<Pool> Attach(const std::string& socket_path,
+                             std::chrono::milliseconds timeout,
+                             uint32_t flags) {
+    memtuned_attach_options options = {};
+    if (timeout.count() <= 0 || timeout.count() > UINT32_MAX) {
+      return Error(MEMTUNED_INVALID_ARGUMENT);
+    }
+    options.timeout_ms = static_cast<uint32_t>(timeout.count());
+    options.flags = flags;
+    memtuned_pool* pool = nullptr;
+    memtuned_error error;
+    if (memtuned_attach(socket_path.c_str(), &options, &pool, &error) !=
+        MEMTUNED_OK) {
+      return Error(error);
+    }
+    return Pool(pool);
+  }
 
   memtuned_pool* pool_;
 };
