@@ -131,6 +131,13 @@ class Pageset {
   // Returns: pages given back; 0 where this process may take no guards.
   uint64_t Drain() EXCLUDES(p_->guard);
 
+  // What a tick of the clock takes back from a pageset whose high floats
+  // (DecayedHigh): lowers high, and gives what is above it to the zone, at
+  // most 64 blocks per hold.
+  // Returns, and waits, as Drain does; 0 at once, without the guard, when
+  // there is nothing to take.
+  uint64_t Decay() EXCLUDES(p_->guard);
+
   // If the guard is in the hands of a thread that died: takes it over, ends
   // what that one had under way, and lets go of it.
   // Returns: whether it did. Cost: two loads when the holder lives.
@@ -146,6 +153,8 @@ class Pageset {
   void StoreStateLocked(const PolicyState& state) REQUIRES(p_->guard);
   ZoneConditions Conditions() const;
   void MarkUsed();
+  // Up to `pages` of the coldest, to the zone. Returns: pages.
+  uint64_t FlushColdLocked(uint64_t pages) REQUIRES(p_->guard);
   // Empties a list into the zone, at most 64 blocks per hold, and lets go of
   // its chunks. Returns: pages.
   uint64_t DrainListLocked(int list) REQUIRES(p_->guard);

@@ -301,6 +301,45 @@ uint64_t Pageset::Drain() {
   return drained;
 }
 
+uint64_t Pageset::FlushColdLocked(uint64_t pages) {
+  uint64_t flushed = 0;
+  for (int list = 0; list < kNumLists; ++list) {
+    while (flushed < pages && !ListEmptyLocked(list)) {
+      const uint64_t now = FlushUnderOneHoldLocked(list, pages - flushed,
+                                                   /*keep_loaded=*/false);
+      if (now == 0) return flushed;
+      flushed += now;
+    }
+  }
+  return flushed;
+}
+
+uint64_t Pageset::Decay() {
+  if (mapping_->guard == GuardKind::kClosed) return 0;
+  const PagesetLimits limits = zone_->LimitsNow();
+  const auto decays = [&limits](const PolicyState& state) {
+    return state.count != 0 && DecayedHigh(limits, state) != state.high;
+  };
+  PolicyState seen;
+  seen.count = LoadRelaxed(p_->pages);
+  seen.high = LoadRelaxed(p_->high);
+  if (!decays(seen) || !LockFromAnywhere()) return 0;
+  PolicyState state = StateLocked();
+  uint64_t flushed = 0;
+  if (decays(state)) {
+    state.high = DecayedHigh(limits, state);
+    StoreStateLocked(state);
+    if (state.count > state.high) {
+      flushed = FlushColdLocked(state.count - state.high);
+      const auto cause = static_cast<size_t>(FlushReason::kDecay);
+      Bump(p_->flushes[cause]);
+      Bump(p_->flushed_pages[cause], flushed);
+    }
+  }
+  p_->guard.UnlockFromAnywhere(mapping_->guard);
+  return flushed;
+}
+
 uint64_t Pageset::DrainDepot(const Mapping& mapping, Zone& zone,
                              ThreadContext& thread) {
   ChunkPool pool(mapping, thread);

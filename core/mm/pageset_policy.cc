@@ -284,4 +284,13 @@ FlushDecision DecideFlush(const PagesetLimits& limits, ZoneConditions zone,
   return decision;
 }
 
+uint32_t DecayedHigh(const PagesetLimits& limits, const PolicyState& state) {
+  if (state.high <= limits.high_min || limits.high_min == limits.high_max) {
+    return state.high;
+  }
+  const uint32_t step = limits.batch << limits.scale_max;
+  return std::max({SubtractFloor(state.count, step, 0),
+                   state.high - state.high / 8, limits.high_min});
+}
+
 }  // namespace memtuned

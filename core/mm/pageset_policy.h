@@ -135,6 +135,13 @@ inline bool ConsecutiveOnly(PagesetPolicy policy) {
 FlushDecision DecideFlush(const PagesetLimits& limits, ZoneConditions zone,
                           bool free_high, PolicyState& state);
 
+// What the floating high of a pageset is after one tick of the statistics'
+// clock, in which the kernel's 6.7 and later (decay_pcp_high) take back what a
+// CPU needed once: down by an eighth, at most, but as far as the pages it holds
+// allow, and by 2^scale_max batches of them at most. What is above it is to be
+// flushed then. The same as state.high where high does not float.
+uint32_t DecayedHigh(const PagesetLimits& limits, const PolicyState& state);
+
 // Whether pagesets hold blocks of this order under `policy`.
 bool PolicyCaches(PagesetPolicy policy, int order);
 

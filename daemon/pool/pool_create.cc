@@ -127,6 +127,7 @@ PoolSubject::~PoolSubject() {
   if (reaper_ != nullptr) reaper_->Stop();
   cpus_.reset();
   workers_.reset();
+  idle_.reset();
   if (segment_ != nullptr) HandOn();
 }
 
@@ -202,6 +203,7 @@ absl::Status PoolSubject::Start(const PoolConfig& config, TakenPool taken) {
   if (!attach.ok()) return attach.status();
   attach_ = *std::move(attach);
   workers_ = std::make_unique<SectionWorkers>(segment);
+  idle_ = std::make_unique<IdleWatch>(segment);
   return absl::OkStatus();
 }
 

@@ -14,6 +14,7 @@
 #include "daemon/keeper/fd_store.h"
 #include "daemon/pool/attach_server.h"
 #include "daemon/pool/cpu_watch.h"
+#include "daemon/pool/idle_watch.h"
 #include "daemon/pool/pool_config.h"
 #include "daemon/pool/pool_takeover.h"
 #include "daemon/pool/process_monitor.h"
@@ -97,6 +98,7 @@ class PoolSubject : public Subject {
   Mutex watch_mutex_;     // held while processes are looked at
   std::unique_ptr<ProcessMonitor> processes_ GUARDED_BY(watch_mutex_);
   std::unique_ptr<SectionWorkers> workers_;
+  std::unique_ptr<IdleWatch> idle_;
   std::unique_ptr<CpuWatch> cpus_;  // live machine only
   std::unique_ptr<Reaper> reaper_;
   std::unique_ptr<AttachServer> attach_;

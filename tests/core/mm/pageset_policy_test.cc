@@ -24,6 +24,30 @@ TEST(RawBatchTest, StepsAtTheKnownSizes) {
   EXPECT_EQ(RawBatch(uint64_t{1} << 40, 4096, kMiB), 63u);
 }
 
+// Seen on a kernel, one line a tick.
+TEST(DecayedHighTest, ComesDownAsTheKernelsDoes) {
+  PagesetLimits limits;
+  limits.batch = 63;
+  limits.high_min = 1000;
+  limits.high_max = 40000;
+  PolicyState state;
+  state.count = 36472;
+  state.high = 37030;
+
+  state.high = DecayedHigh(limits, state);
+  EXPECT_EQ(state.high, 34456u);
+  state.count = state.high;
+  EXPECT_EQ(DecayedHigh(limits, state), 32440u);
+  state.count = 0;  // never by more than an eighth
+  EXPECT_EQ(DecayedHigh(limits, state), 34456u - 34456u / 8);
+  state.high = 1001;
+  EXPECT_EQ(DecayedHigh(limits, state), 1000u);
+  state.high = 1000;
+  EXPECT_EQ(DecayedHigh(limits, state), 1000u);
+  state.high = 7;  // below high_min: clamped when it is next used, not here
+  EXPECT_EQ(DecayedHigh(limits, state), 7u);
+}
+
 TEST(RawBatchTest, IsOneLessThanAPowerOfTwoAndNeverFalls) {
   uint32_t before = 0;
   for (uint64_t pages = 0; pages < 400000; ++pages) {

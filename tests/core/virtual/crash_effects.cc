@@ -84,6 +84,7 @@ constexpr Effect kEffects[] = {
     {"FreeOfAnOffer", "; list 0: 2"},
     {"SetLabel", ""},
     {"DrainAPageset", "drained 137, holds 4"},
+    {"DecayAPageset", "decayed 22, holds 1"},
     {"DrainASmallPageset", "drained 1, holds 1"},
     {"DrainADepot", "holds 3, popped 3"},
     {"DepotPopAndPush", "parked 1, popped 1"},

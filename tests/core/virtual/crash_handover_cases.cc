@@ -100,6 +100,14 @@ void AddDrains(std::vector<CrashCase>& cases) {
                    .pool = {.limits = LimitsOf(Policy::kAdaptive, 2, 500)},
                    .prepare = FillTheNeighbour,
                    .victim = [](CrashPool& p) { p.DrainPagesetOf(1); }});
+  // What is above a floating high that comes down.
+  PagesetLimits floating = LimitsOf(Policy::kAdaptive, 2, 500);
+  floating.high_min = 8;
+  floating.scale_max = 6;
+  cases.push_back({.name = "DecayAPageset",
+                   .pool = {.limits = floating},
+                   .prepare = FillTheNeighbour,
+                   .victim = [](CrashPool& p) { p.DecayPagesetOf(1); }});
   // The same with few blocks, for explored runs.
   cases.push_back({.name = "DrainASmallPageset",
                    .pool = {.limits = LimitsOf(Policy::kAdaptive, 2, 500)},

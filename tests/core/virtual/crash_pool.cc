@@ -135,6 +135,12 @@ void CrashPool::DrainPagesetOf(uint32_t cpu, uint32_t zone) {
       .Drain();
 }
 
+void CrashPool::DecayPagesetOf(uint32_t cpu, uint32_t zone) {
+  Pageset(mapping(), segment().zone(zone), *mapping().PagesetOf(zone, cpu),
+          ThreadHere())
+      .Decay();
+}
+
 void CrashPool::DrainDepot(uint32_t zone) {
   Pageset::DrainDepot(mapping(), segment().zone(zone), ThreadHere());
 }

@@ -82,6 +82,7 @@ class CrashPool {
   void Revoke();
   const std::vector<Block>& OnOffer() const { return memory_.on_offer; }
   void DrainPagesetOf(uint32_t cpu, uint32_t zone = 0);
+  void DecayPagesetOf(uint32_t cpu, uint32_t zone = 0);
   void DrainDepot(uint32_t zone = 0);
   void DrainAll();
   // Allocates, frees and drains, so that every lock of the zone is wanted.
