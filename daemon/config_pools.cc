@@ -91,8 +91,7 @@ UserList* FindUserList(const std::string& key, PoolUsers& users) {
 
 absl::Status AddUsers(const std::string& field, const std::string& key,
                       const std::string& text, UserList& list) {
-  const absl::Status added =
-      AddToUserList(key.substr(key.find('.') + 1), text, list);
+  absl::Status added = AddToUserList(key.substr(key.find('.') + 1), text, list);
   if (added.ok()) return added;
   return absl::InvalidArgumentError(
       absl::StrCat(field, " ", std::string(added.message())));

@@ -60,7 +60,7 @@ absl::Status AddToUserList(const std::string& key, const std::string& text,
                            UserList& list) {
   uint32_t id = 0;
   if (key == "groups") {
-    const absl::Status found = ReadGroup(text, id);
+    absl::Status found = ReadGroup(text, id);
     if (found.ok()) list.groups.push_back(id);
     return found;
   }
