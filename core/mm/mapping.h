@@ -266,10 +266,10 @@ struct Mapping {
   // Where a thread on CPU `number` of this machine sits: it can take guards of
   // pagesets of cpu_table[number] only.
   GuardSeat SeatOf(uint32_t number) const {
-    const bool sits = guard != GuardKind::kBiased ||
-                      (number <= kMaxCpuNumber &&
-                       LoadRelaxed(cpu_table[number].has_seat) != 0);
-    return {guard, sits ? number : env::kNoCpu, env::CpuGlance::OfThisThread()};
+    const bool sits = guard == GuardKind::kBiased && number <= kMaxCpuNumber &&
+                      LoadRelaxed(cpu_table[number].has_seat) != 0;
+    return {guard, sits ? number : env::kNowhere,
+            env::CpuGlance::OfThisThread()};
   }
   GuardSeat SeatOf(uint32_t number, const ThreadContext& thread) const {
     // What a thread without a slot has in hand could not be found.
