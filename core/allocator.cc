@@ -13,12 +13,14 @@ Allocator::Allocator(Segment& segment, ProcessOwner owner)
       mapping_(segment.mapping()),
       owner_(owner),
       slot_(mapping_.processes[ProcessSlotOf(owner) % mapping_.nr_processes]),
+      sections_(mapping_.SectionsOf(owner)),
       threads_(segment, owner) {}
 
 Allocator::~Allocator() = default;
 
 Pfn Allocator::Allocate(int order, PageType type) noexcept {
-  const uint64_t page = TakeFast(order, type);
+  const uint64_t page =
+      TakeCached</*kCharged=*/false, /*kFlags=*/true>(order, type);
   return MEMTUNED_LIKELY(page != kNoPage) ? Pfn{static_cast<uint32_t>(page)}
                                           : AllocateSlow(order, type);
 }

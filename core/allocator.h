@@ -87,8 +87,9 @@ class Allocator {
   bool detached() const { return !threads_.owned(); }
 
  private:
-  // `kCharged`: it is counted already.
-  template <bool kCharged>
+  // `kCharged`: it is counted already. `kFlags`: also a block of a section that
+  // is not flagged yet.
+  template <bool kCharged, bool kFlags>
   __attribute__((always_inline)) inline uint64_t TakeCached(
       int order, PageType type) noexcept;
   Pfn AllocateSlow(int order, PageType type) noexcept;
@@ -98,11 +99,11 @@ class Allocator {
                         ThreadContext& thread) noexcept;
   struct OwnBlock {
     Pfn pfn;
-    const Page* page;
+    Page* page;
     PageWord word{0};
   };
-  // Whether the page is the head of this process's block of that order, in
-  // the zone this thread used last.
+  // Whether the page is the head of this process's ordinary block of that
+  // order, in the zone this thread used last.
   __attribute__((always_inline)) inline bool ReadOwn(
       const LastUsed& last, uint64_t page, int order,
       OwnBlock* block) const noexcept;
@@ -112,14 +113,18 @@ class Allocator {
     kCold,      // nothing done: FreeCold can
     kRefused,   // nothing done: the word moved
   };
+  template <bool kStore>
   __attribute__((always_inline)) inline Push PushOwn(
       const LastUsed& last, PagesetShared& pageset, int order,
       const OwnBlock& block) noexcept REQUIRES(pageset.guard);
   FreeResult FreeCold(uint64_t page, int order) noexcept;
+  // FreeFast of a process that gave others' blocks, or is about to.
+  FreeResult FreeBySwap(PagesetShared& pageset, uint64_t page,
+                        int order) noexcept RELEASE(pageset.guard);
   // Frees blocks off the front under one hold of the guard, each as FreeFast
   // does, up to one that has more to it. Returns: how many.
   size_t FreeRun(int order, std::span<const Pfn> blocks) noexcept;
-  FreeResult CommitFree(PagesetShared& pageset, int list, int order) noexcept
+  FreeResult CommitFree(PagesetShared& pageset, int order) noexcept
       RELEASE(pageset.guard);
   Pfn TryZones(int order, PageType type, ThreadContext& thread,
                const MemsCopy& copy, bool min_mark) noexcept;
@@ -172,6 +177,7 @@ class Allocator {
   const Mapping mapping_;
   const ProcessOwner owner_;
   ProcessSlot& slot_;
+  const Shared64* const sections_;  // that are flagged for this process
   ThreadRegistry threads_;
 };
 

@@ -15,15 +15,36 @@ FreeResult Allocator::Free(Pfn pfn, int order) noexcept {
 
 // The policy has something to decide.
 __attribute__((noinline)) FreeResult Allocator::CommitFree(
-    PagesetShared& pageset, int list, int order) noexcept {
+    PagesetShared& pageset, int order) noexcept {
   const uint32_t zone = mapping_.NumberOf(pageset) / mapping_.nr_cpus;
   ThreadContext& thread = threads_.Current();
   thread.patience.Renew();
   Pageset view(mapping_, segment_.zone(zone), pageset, thread);
   view.AssertGuardHeld();
-  view.CommitFreeLocked(list, order);
+  view.CommitFreeLocked(ListOf(order, PageType::kOrdinary), order);
   pageset.guard.Unlock();
   LookAtPeak(order, thread.slot);
+  return FreeResult::kFreed;
+}
+
+__attribute__((noinline)) FreeResult Allocator::FreeBySwap(
+    PagesetShared& pageset, uint64_t page, int order) noexcept {
+  const LastUsed& last = LastUsedHere();
+  OwnBlock block;
+  Push push = Push::kCold;
+  if (Load(slot_.gave_others_blocks) != 0 &&
+      ReadOwn(last, page, order, &block)) {
+    push = PushOwn</*kStore=*/false>(last, pageset, order, block);
+  }
+  if (MEMTUNED_UNLIKELY(push == Push::kToCommit)) {
+    return CommitFree(pageset, order);
+  }
+  pageset.guard.Unlock();
+  if (MEMTUNED_UNLIKELY(push == Push::kCold)) return FreeCold(page, order);
+  if (MEMTUNED_UNLIKELY(push == Push::kRefused)) {
+    return Refuse(FreeResult::kNotAllocated);
+  }
+  env::Charge(env::Cost::kPagesetOperation);
   return FreeResult::kFreed;
 }
 
@@ -158,13 +179,16 @@ size_t Allocator::FreeRun(int order, std::span<const Pfn> blocks) noexcept {
   if (last == nullptr || static_cast<unsigned>(order) > kCostlyOrder) return 0;
   PagesetShared& pageset = *last->pageset;
   if (!last->TryLock(pageset)) return 0;
+  const bool store = Load(slot_.gave_others_blocks) == 0;
   size_t freed = 0;
   for (Pfn pfn : blocks) {
     OwnBlock block;
     if (!ReadOwn(*last, pfn.value, order, &block)) break;
-    const Push push = PushOwn(*last, pageset, order, block);
+    if (store && LoadRelaxed(block.page->next) != last->owner) break;
+    const Push push = store ? PushOwn<true>(*last, pageset, order, block)
+                            : PushOwn<false>(*last, pageset, order, block);
     if (push == Push::kToCommit) {
-      CommitFree(pageset, ListOf(order, block.word.type()), order);
+      CommitFree(pageset, order);
       return freed + 1;
     }
     if (push != Push::kDone) break;

@@ -31,7 +31,8 @@ __attribute__((noinline)) Pfn Allocator::AllocateLimited(
       return Pfn{kNil};
     }
   }
-  const uint64_t page = TakeCached<true>(order, type);
+  const uint64_t page =
+      TakeCached</*kCharged=*/true, /*kFlags=*/true>(order, type);
   if (page != kNoPage) return Pfn{static_cast<uint32_t>(page)};
   threads_.Refresh();
   ThreadContext& thread = threads_.Current();

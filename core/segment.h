@@ -28,7 +28,7 @@ namespace memtuned {
 
 inline constexpr uint64_t kSegmentMagic = 0x31646e7574656d6dull;  // "mmetund1"
 // Changes with any struct in the segment, or any rule of who writes it.
-inline constexpr uint32_t kLayoutVersion = 2;
+inline constexpr uint32_t kLayoutVersion = 3;
 
 enum class PopulateMode : uint32_t {
   kReserve = 0,  // frames are allocated before a section is handed out

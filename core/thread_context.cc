@@ -153,11 +153,13 @@ void ThreadRegistry::Refresh() {
   const uint32_t number = env::CurrentCpuOrNone();
   const Mapping& m = segment_.mapping();
   const GuardSeat seat = m.SeatOf(number);
-  if (context.slot == nullptr || seat.cpu > kMaxCpuNumber) return;
+  if (context.slot == nullptr || number > kMaxCpuNumber) return;
+  if (seat.kind == GuardKind::kBiased && seat.cpu != number) return;
   const CpuEntry& cpu = m.cpu_table[number];
   LastUsed last;
   last.registry = id_.load(std::memory_order_relaxed);
   last.seat = seat;
+  last.cpu = number;
   last.owner = context.owner;
   last.pageset = &m.pagesets[LoadRelaxed(cpu.pageset)];
   last.zone = &m.zones[LoadRelaxed(cpu.zone)];

@@ -19,12 +19,13 @@ namespace memtuned {
 // its pageset) by comparisons that are predicted.
 struct LastUsed {
   uint64_t registry = 0;  // ThreadRegistry::id_, never reused
-  GuardSeat seat;         // with the CPU number of this machine
+  GuardSeat seat;
   ThreadOwner owner = 0;
   PagesetShared* pageset = nullptr;  // of the CPU's home zone
   const ZoneShared* zone = nullptr;
-  uint32_t first_pfn = 0, nr_pages = 0;  // of that zone
+  uint64_t first_pfn = 0, nr_pages = 0;  // of that zone
   uint32_t node = 0;
+  uint32_t cpu = env::kNowhere;  // number of this machine
   // Last flagged for the process; they stay while the process is attached.
   uint32_t section = kNil;
   uint64_t mine = 0;           // PageWord::State of its blocks of order 0
@@ -34,9 +35,9 @@ struct LastUsed {
   // Takes the guard of `its`, which is *pageset; false also when the thread is
   // elsewhere by now.
   bool TryLock(PagesetShared& its) const TRY_ACQUIRE(true, its.guard) {
-    return MEMTUNED_LIKELY(seat.kind == GuardKind::kBiased)
-               ? its.guard.TryLockBiased(owner, seat)
-               : seat.cpu == seat.cpu_now.Now() && its.guard.TrySwap(owner);
+    return MEMTUNED_LIKELY(its.guard.TryLockBiased(owner, seat)) ||
+           (seat.kind == GuardKind::kTrylock && cpu == seat.cpu_now.Now() &&
+            its.guard.TrySwap(owner));
   }
 };
 #ifdef MEMTUNED_VIRTUAL

@@ -72,9 +72,9 @@ __attribute__((noinline)) void* AllocateSlow(memtuned_pool* pool,
   return pfn.value != memtuned::kNil ? AddressOf(pool, pfn) : nullptr;
 }
 
-// Each order has the path for itself: less to compute, fewer registers to save.
+// Each order has a path for itself: less to compute, no register to save.
 template <int kOrder>
-__attribute__((noinline)) void* AllocateOrder(memtuned_pool* pool) noexcept {
+inline void* AllocateOrder(memtuned_pool* pool) noexcept {
   const uint64_t page =
       pool->allocator.TakeFast(kOrder, memtuned::PageType::kOrdinary);
   return MEMTUNED_LIKELY(page != memtuned::Allocator::kNoPage)
@@ -83,45 +83,46 @@ __attribute__((noinline)) void* AllocateOrder(memtuned_pool* pool) noexcept {
 }
 
 template <int kOrder>
-__attribute__((noinline)) memtuned_status FreeOrder(memtuned_pool* pool,
-                                                    void* block) noexcept {
-  return StatusOf(pool->allocator.FreeFast(NumberOf(pool, block), kOrder));
+inline memtuned_status FreeOrder(memtuned_pool* pool, void* block) noexcept {
+  const uint64_t page = NumberOf(pool, block);
+  memtuned::Allocator* allocator = &pool->allocator;
+  // Else GCC keeps both addresses, and has to save a register.
+  asm("" : "+r"(allocator));
+  return StatusOf(allocator->FreeFast(page, kOrder));
 }
 static_assert(memtuned::kCostlyOrder == 3);
+
+// Out of line, so that the way to order 0 has no branch that is taken.
+__attribute__((noinline)) void* AllocateHigher(memtuned_pool* pool,
+                                               int order) noexcept {
+  if (order == 2) return AllocateOrder<2>(pool);
+  if (order == 1) return AllocateOrder<1>(pool);
+  return AllocateSlow(pool, order);
+}
+
+__attribute__((noinline)) memtuned_status FreeHigher(memtuned_pool* pool,
+                                                     void* block,
+                                                     int order) noexcept {
+  if (order == 2) return FreeOrder<2>(pool, block);
+  if (order == 1) return FreeOrder<1>(pool, block);
+  return StatusOf(pool->allocator.Free(PfnOf(pool, block), order));
+}
 
 }  // namespace
 
 void* memtuned_allocate(memtuned_pool* pool, int order) noexcept {
   if (MEMTUNED_UNLIKELY(pool == nullptr)) return nullptr;
-  switch (order) {
-    case 0:
-      return AllocateOrder<0>(pool);
-    case 1:
-      return AllocateOrder<1>(pool);
-    case 2:
-      return AllocateOrder<2>(pool);
-    case 3:
-      return AllocateOrder<3>(pool);
-    default:
-      return AllocateSlow(pool, order);
-  }
+  if (MEMTUNED_LIKELY(order == 0)) return AllocateOrder<0>(pool);
+  if (MEMTUNED_LIKELY(order == 3)) return AllocateOrder<3>(pool);
+  return AllocateHigher(pool, order);
 }
 
 memtuned_status memtuned_free(memtuned_pool* pool, void* block,
                               int order) noexcept {
   if (MEMTUNED_UNLIKELY(pool == nullptr)) return MEMTUNED_INVALID_ARGUMENT;
-  switch (order) {
-    case 0:
-      return FreeOrder<0>(pool, block);
-    case 1:
-      return FreeOrder<1>(pool, block);
-    case 2:
-      return FreeOrder<2>(pool, block);
-    case 3:
-      return FreeOrder<3>(pool, block);
-    default:
-      return StatusOf(pool->allocator.Free(PfnOf(pool, block), order));
-  }
+  if (MEMTUNED_LIKELY(order == 0)) return FreeOrder<0>(pool, block);
+  if (MEMTUNED_LIKELY(order == 3)) return FreeOrder<3>(pool, block);
+  return FreeHigher(pool, block, order);
 }
 
 size_t memtuned_allocate_bulk(memtuned_pool* pool, int order, void** blocks,

@@ -39,11 +39,11 @@ enum class GuardKind : uint32_t {
   kBiased = 2,
 };
 
-// The CPU from which a thread takes guards. For kBiased the number must be
-// that of the CPU the lock is biased to: kNoCpu never matches.
+// The CPU from which a thread takes guards: for kBiased that to which the lock
+// is biased, else kNowhere.
 struct GuardSeat {
   GuardKind kind = GuardKind::kClosed;
-  uint32_t cpu = env::kNoCpu;
+  uint32_t cpu = env::kNowhere;
   env::CpuGlance cpu_now;
 };
 
@@ -57,8 +57,9 @@ class CAPABILITY("biased_lock") BiasedLock {
                : seat.kind == GuardKind::kTrylock && TrySwap(owner);
   }
 
-  // TryLock of each kind, for callers that looked at it.
-  bool TryLockBiased(ThreadOwner owner, const GuardSeat& seat)
+  // TryLock of each kind. The first one misses on a seat of another kind; it
+  // reads all it needs from memory, so that callers have no register to save.
+  bool TryLockBiased(const ThreadOwner& owner, const GuardSeat& seat)
       TRY_ACQUIRE(true) {
     env::LockEdge(this);
     if (MEMTUNED_UNLIKELY(

@@ -29,6 +29,8 @@ namespace memtuned::env {
 // (sched_getcpu() takes 2.5 ns more). Returns: kNoCpu for a thread without a
 // registered area; CurrentCpu() then asks the kernel.
 inline constexpr uint32_t kNoCpu = ~0u;
+// A number that no CPU has and CpuGlance never says.
+inline constexpr uint32_t kNowhere = 1u << 31;
 class CpuGlance {
  public:
   static CpuGlance OfThisThread() {
@@ -50,9 +52,10 @@ uint32_t CurrentCpu();
 
 // A restartable sequence (rseq(2)): compares, then stores. When the kernel
 // takes the CPU away in between, the thread goes on at the abort label, which
-// the signature before it marks, and starts again.
-inline bool StoreIfHere(CpuGlance cpu_now, uint32_t cpu,
-                        std::atomic<uint32_t>& word, uint32_t value) {
+// the signature before it marks, and starts again. It takes memory operands and
+// one register: its callers have none to spare.
+inline bool StoreIfHere(CpuGlance cpu_now, const uint32_t& cpu,
+                        std::atomic<uint32_t>& word, const uint32_t& value) {
 #if defined(__x86_64__)
   static_assert(offsetof(struct rseq, rseq_cs) ==
                 offsetof(struct rseq, cpu_id) + 4);
@@ -65,11 +68,13 @@ inline bool StoreIfHere(CpuGlance cpu_now, uint32_t cpu,
       ".popsection\n"
       "0: leaq 3b(%%rip), %%rax\n"
       "movq %%rax, 4(%[cpu_id])\n"
-      "1: cmpl %[cpu], (%[cpu_id])\n"
+      "1: movl (%[cpu_id]), %%eax\n"
+      "cmpl %[cpu], %%eax\n"
       "jne %l[elsewhere]\n"
       "cmpl $0, (%[word])\n"
       "jne %l[elsewhere]\n"
-      "movl %[value], (%[word])\n"
+      "movl %[value], %%eax\n"
+      "movl %%eax, (%[word])\n"
       "2:\n"
       ".pushsection .text.unlikely, \"ax?\"\n"
       // ud1 with the signature as its operand, as rseq(2) has it.
@@ -78,8 +83,8 @@ inline bool StoreIfHere(CpuGlance cpu_now, uint32_t cpu,
       "4: jmp 0b\n"
       ".popsection\n"
       :
-      : [cpu_id] "r"(cpu_now.word()), [cpu] "r"(cpu), [word] "r"(&word),
-        [value] "r"(value)
+      : [cpu_id] "r"(cpu_now.word()), [cpu] "m"(cpu), [word] "r"(&word),
+        [value] "m"(value)
       : "rax", "memory", "cc"
       : elsewhere);
 #if MEMTUNED_THREAD_SANITIZER

@@ -28,6 +28,8 @@ namespace memtuned::env {
 // KiB in all.
 inline constexpr uint32_t kMaxVirtualCpus = 1024;
 inline constexpr uint32_t kNoCpu = ~0u;
+// A number that no CPU has and CpuGlance never says.
+inline constexpr uint32_t kNowhere = 1u << 31;
 
 // The seam (env.h). Outside of a run all code is fiber 0 on CPU 0 and the
 // hooks do nothing; but SpinPause aborts, as nobody is there to wait for.

@@ -78,6 +78,16 @@ inline void Bump(std::atomic<T>& counter, T by = 1) {
   env::SharedCount();
 }
 
+// Bump, and what it made of the counter.
+template <typename T>
+inline T BumpTo(std::atomic<T>& counter, T by) {
+  env::SharedCount();
+  const T sum = counter.load(std::memory_order_relaxed) + by;
+  counter.store(sum, std::memory_order_relaxed);
+  env::SharedCount();
+  return sum;
+}
+
 // A counter with many writers.
 template <typename T>
 inline void AtomicBump(std::atomic<T>& counter, T by = 1) {

@@ -157,7 +157,7 @@ struct alignas(64) PagesetShared {
   bool consecutive_only;
   uint8_t policy;
   uint8_t reserved[3];
-  // The loaded chunk of each list and its count in one word: chunk | count
+  // The loaded chunk of each list and its count in one word: count | chunk
   // << 32; kNoChunk with count 0 when there is none. Under guard.
   std::array<Shared64, kNumLists> top;
   // Operations by order slot. Under guard.
@@ -176,16 +176,16 @@ struct alignas(64) PagesetShared {
 };
 
 constexpr uint64_t TopWord(uint32_t chunk, uint32_t count) {
-  return chunk | static_cast<uint64_t>(count) << 32;
+  return count | static_cast<uint64_t>(chunk) << 32;
 }
-constexpr uint32_t TopChunk(uint64_t top) { return static_cast<uint32_t>(top); }
-constexpr uint32_t TopCount(uint64_t top) {
+constexpr uint32_t TopChunk(uint64_t top) {
   return static_cast<uint32_t>(top >> 32);
 }
-// Whether there is a loaded chunk and it has room for a block: kNoTop, less
-// one, has the largest count of all.
+constexpr uint32_t TopCount(uint64_t top) { return static_cast<uint32_t>(top); }
+// Whether there is a loaded chunk and it has room for a block.
 constexpr bool TopHasRoom(uint64_t top) {
-  return TopCount(top - 1) < kChunkBlocks;
+  return MEMTUNED_LIKELY(TopChunk(top) != kNoChunk) &&
+         MEMTUNED_LIKELY(TopCount(top) < kChunkBlocks);
 }
 inline constexpr uint64_t kNoTop = TopWord(kNoChunk, 0);
 
@@ -266,22 +266,24 @@ struct Mapping {
   // Where a thread on CPU `number` of this machine sits: it can take guards of
   // pagesets of cpu_table[number] only.
   GuardSeat SeatOf(uint32_t number) const {
-    const bool sits = guard != GuardKind::kBiased ||
-                      (number <= kMaxCpuNumber &&
-                       LoadRelaxed(cpu_table[number].has_seat) != 0);
-    return {guard, sits ? number : env::kNoCpu, env::CpuGlance::OfThisThread()};
+    const bool sits = guard == GuardKind::kBiased && number <= kMaxCpuNumber &&
+                      LoadRelaxed(cpu_table[number].has_seat) != 0;
+    return {guard, sits ? number : env::kNowhere,
+            env::CpuGlance::OfThisThread()};
   }
   GuardSeat SeatOf(uint32_t number, const ThreadContext& thread) const {
     // What a thread without a slot has in hand could not be found.
     return thread.slot != nullptr ? SeatOf(number) : GuardSeat{};
   }
+  // The bits of the sections that are flagged for a process.
+  Shared64* SectionsOf(ProcessOwner process) const {
+    return &process_sections[size_t{ProcessSlotOf(process) % nr_processes} *
+                             words_of_sections()];
+  }
   // Reaping walks only sections flagged here: before a block is taken.
   void FlagSection(ProcessOwner process, Pfn pfn) const {
     const uint32_t section = pfn.value >> kSectionShift;
-    Shared64& word =
-        process_sections[size_t{ProcessSlotOf(process) % nr_processes} *
-                             words_of_sections() +
-                         section / 64];
+    Shared64& word = SectionsOf(process)[section / 64];
     const uint64_t bit = 1ull << (section % 64);
     if (MEMTUNED_UNLIKELY((LoadRelaxed(word) & bit) == 0)) word.fetch_or(bit);
   }

@@ -54,7 +54,7 @@ class PageWord {
     return PageWord((bits_ & kKept) | State(kind, order, ref));
   }
   constexpr PageWord WithType(PageType type) const {
-    return PageWord((bits_ & ~(3ull << 8)) | static_cast<uint64_t>(type) << 8);
+    return PageWord((bits_ & ~kType) | static_cast<uint64_t>(type) << 8);
   }
   constexpr PageWord NextGeneration() const {
     return PageWord((bits_ & ~kGeneration) |
@@ -69,6 +69,10 @@ class PageWord {
   }
   constexpr bool HasState(uint64_t state) const {
     return (bits_ & kState) == state;
+  }
+  // The same, and the page's type is kOrdinary.
+  constexpr bool IsOrdinary(uint64_t state) const {
+    return (bits_ & (kState | kType)) == state;
   }
   // What the word of a cached block becomes when it is handed out: `state` is
   // State(kAllocated, 0, owner).
@@ -92,7 +96,8 @@ class PageWord {
   static constexpr uint64_t kLabelled = 1ull << 10;  // lru bit of ordinary
   static constexpr uint64_t kOrder = 0xf0;
   static constexpr uint64_t kState = 0xffffffff000000ffull;
-  static constexpr uint64_t kKept = kGeneration | 3ull << 8;
+  static constexpr uint64_t kType = 3ull << 8;
+  static constexpr uint64_t kKept = kGeneration | kType;
 
   uint64_t bits_;
 };

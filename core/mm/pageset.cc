@@ -93,10 +93,10 @@ Pageset::Take Pageset::TakeBlocks(int order, PageType type, Mark mark, Pfn* out,
 #ifndef MEMTUNED_MUTANT_LATE_SECTION_FLAG  // only a test flags it afterwards
     mapping_->FlagSection(thread_->process, block.pfn);
 #endif
-    out[n++] =
-        PopTop(*p_, list, order, block,
-               PageWord::State(PageKind::kAllocated, 0, thread_->process),
-               thread_->owner);
+    PopTop(*mapping_, *p_, list, order, block,
+           PageWord::State(PageKind::kAllocated, 0, thread_->process),
+           thread_->owner);
+    out[n++] = block.pfn;
 #ifdef MEMTUNED_MUTANT_LATE_SECTION_FLAG
     mapping_->FlagSection(thread_->process, block.pfn);
 #endif
@@ -293,7 +293,8 @@ Pageset::Give Pageset::GiveBlock(Pfn pfn, int order, PageWord word) {
     return Give::kNoChunk;
   }
   const uint64_t top = LoadRelaxed(p_->top[l]);
-  if (!PushTop(*mapping_, *p_, list, top, pfn, word, /*store=*/false)) {
+  if (!PushTop</*kStore=*/false>(*mapping_, *p_, list, top, pfn,
+                                 mapping_->page(pfn), word)) {
     p_->guard.Unlock();
     return Give::kRefused;
   }

@@ -29,8 +29,6 @@ enum class FlushReason { kHigh = 0, kFreeHigh = 1, kDrain = 2, kDecay = 3 };
 struct TopBlock {
   uint64_t top;
   Pfn pfn;
-  Page* page;
-  PageWord word{0};
 };
 
 // REQUIRES: TopCount(top) != 0.
@@ -38,9 +36,7 @@ inline TopBlock ReadTop(const Mapping& mapping, uint64_t top) {
   TopBlock block;
   block.top = top;
   const Chunk& chunk = mapping.chunks[TopChunk(top)];
-  block.pfn = Pfn{LoadRelaxed(chunk.items[TopCount(top) - 1])};
-  block.page = &mapping.memmap[block.pfn.value];
-  block.word = PageWord(LoadRelaxed(block.page->word));
+  block.pfn = Pfn{LoadRelaxed(chunk.items[size_t{TopCount(top)} - 1])};
   return block;
 }
 
@@ -48,40 +44,39 @@ inline TopBlock ReadTop(const Mapping& mapping, uint64_t top) {
 // PageWord::State(kAllocated, 0, owner), `thread` the thread that takes it.
 // REQUIRES: the guard, under which the block was read.
 // Cost: three lines of memory; one store commits.
-inline Pfn PopTop(PagesetShared& pageset, int list, int order,
-                  const TopBlock& block, uint64_t state, ThreadOwner thread)
-    REQUIRES(pageset.guard) {
-  block.page->next.store(thread, std::memory_order_relaxed);
-  Store(block.page->word, block.word.Taken(state).bits());
-  Store(pageset.top[static_cast<unsigned>(list)],
-        block.top - (uint64_t{1} << 32));
+inline void PopTop(const Mapping& mapping, PagesetShared& pageset, int list,
+                   int order, const TopBlock& block, uint64_t state,
+                   ThreadOwner thread) REQUIRES(pageset.guard) {
+  Page& page = mapping.page(block.pfn);
+  page.next.store(thread, std::memory_order_relaxed);
+  Store(page.word, PageWord(LoadRelaxed(page.word)).Taken(state).bits());
+  Store(pageset.top[static_cast<unsigned>(list)], block.top - 1);
   Bump(pageset.pages, 0u - (1u << order));
-  return block.pfn;
 }
 
 // Pushes a block that its owner gives back. The compare and swap makes sure
-// that of two threads that free the same block only one wins; `store` says
+// that of two threads that free the same block only one wins; kStore says
 // that there is no second one (ProcessSlot::gave_others_blocks).
 // REQUIRES: the guard; a loaded chunk with room; `word` is the block's word
 // as it was checked. Counting it in pages and frees is up to the caller.
 // Returns: false, and nothing changed, when the word moved meanwhile.
+template <bool kStore>
 inline bool PushTop(const Mapping& mapping, PagesetShared& pageset, int list,
-                    uint64_t top, Pfn pfn, PageWord word, bool store)
+                    uint64_t top, Pfn pfn, Page& page, PageWord word)
     REQUIRES(pageset.guard) {
   const auto l = static_cast<unsigned>(list);
   const uint32_t number = TopChunk(top);
   Store(mapping.chunks[number].items[TopCount(top)], pfn.value);
   // The array covers the block before its word says so.
-  Store(pageset.top[l], top + (uint64_t{1} << 32));
-  Shared64& where = mapping.memmap[pfn.value].word;
+  Store(pageset.top[l], top + 1);
   const PageWord given = word.Given(number);
-  if (MEMTUNED_LIKELY(store)) {
-    Store(where, given.bits());
+  if constexpr (kStore) {
+    Store(page.word, given.bits());
     return true;
   }
   uint64_t expected = word.bits();
-  if (MEMTUNED_UNLIKELY(!Exchange(where, expected, given.bits()))) {
-    Store(pageset.top[l], LoadRelaxed(pageset.top[l]) - (uint64_t{1} << 32));
+  if (MEMTUNED_UNLIKELY(!Exchange(page.word, expected, given.bits()))) {
+    Store(pageset.top[l], LoadRelaxed(pageset.top[l]) - 1);
     return false;
   }
   return true;

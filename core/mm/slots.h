@@ -82,8 +82,9 @@ struct alignas(64) ProcessSlot {
   // 0 while each thread gave only blocks back that it had taken itself. Then
   // nobody else can be giving the same block back, and a store does for a
   // compare and swap. Read under a pageset's guard: who sets it waits for
-  // those that may have read 0 (Allocator::NoteOthersBlock).
-  Shared32 gave_others_blocks;
+  // those that may have read 0 (Allocator::NoteOthersBlock). A byte: GCC would
+  // keep a 32-bit zero in a register, to return it as the free's result.
+  std::atomic<uint8_t> gave_others_blocks;
   // core/process_limit.h. `limit_override` is the owner it is for << 32 |
   // pages; `limit_pages` is what is in force. 0 pages: none.
   Shared64 limit_override;

@@ -66,6 +66,8 @@ TEST_P(BiasedLockTest, MissesFromAnotherSeatOrNone) {
   GuardSeat elsewhere = SeatHere();
   elsewhere.cpu += 1;
   EXPECT_FALSE(lock_.TryLock(7, elsewhere));
+  elsewhere.cpu = env::kNowhere;
+  EXPECT_FALSE(lock_.TryLock(7, elsewhere));
   EXPECT_FALSE(lock_.TryLock(7, GuardSeat{}));
   EXPECT_EQ(lock_.HolderNow(), 0u);
 }
