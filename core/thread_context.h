@@ -34,7 +34,8 @@ struct LastUsed {
 
   // Takes the guard of `its`, which is *pageset; false also when the thread is
   // elsewhere by now.
-  bool TryLock(PagesetShared& its) const TRY_ACQUIRE(true, its.guard) {
+  __attribute__((always_inline)) bool TryLock(PagesetShared& its) const
+      TRY_ACQUIRE(true, its.guard) {
     return MEMTUNED_LIKELY(its.guard.TryLockBiased(owner, seat)) ||
            (seat.kind == GuardKind::kTrylock && cpu == seat.cpu_now.Now() &&
             its.guard.TrySwap(owner));

@@ -59,7 +59,8 @@ class CAPABILITY("biased_lock") BiasedLock {
 
   // TryLock of each kind. The first one misses on a seat of another kind; it
   // reads all it needs from memory, so that callers have no register to save.
-  bool TryLockBiased(const ThreadOwner& owner, const GuardSeat& seat)
+  __attribute__((always_inline)) bool TryLockBiased(const ThreadOwner& owner,
+                                                    const GuardSeat& seat)
       TRY_ACQUIRE(true) {
     env::LockEdge(this);
     if (MEMTUNED_UNLIKELY(
