@@ -76,6 +76,8 @@ class TrustDaemon(Daemon):
                 f"    observe: {{users: {observers}}}\n"
                 "  b:\n"
                 "    size: 64MiB\n"
+                # Its pagesets give nothing back as time goes by.
+                "    policy: watermark\n"
                 "    mode: 0666\n"
                 f"    attach: {{groups: [{BOBS_GROUP}]}}\n")
 
