@@ -113,7 +113,8 @@ all() {
   step "5 TSan on core"
   sanitized TSan "$build-tsan" -DMEMTUNED_SANITIZE=thread
   step "6 end to end"
-  run_ctest "$build" e2e -j "$jobs"
+  # They sleep more than they work.
+  run_ctest "$build" e2e -j $((2 * jobs))
   step "7 bench, for a moment; time is not judged here"
   MEMTUNED_BENCH_SHORT=1 run_ctest "$build" bench
   step "8 torture, short"
