@@ -119,6 +119,20 @@ void PrintDrain(Session& session, const std::string& subject,
   }
 }
 
+// How a verb ends whose response is a change and nothing more.
+template <typename Response>
+absl::StatusOr<ExitCode> ShowChange(Session& session,
+                                    const std::string& subject,
+                                    const absl::StatusOr<Response>& response) {
+  if (!response.ok()) return response.status();
+  if (session.for_scripts()) {
+    session.PrintMessage(*response);
+  } else {
+    PrintChange(session, subject, response->change());
+  }
+  return OutcomeOf(response->change());
+}
+
 }  // namespace
 
 absl::StatusOr<ExitCode> RunSet(Session& session) {
@@ -134,13 +148,7 @@ absl::StatusOr<ExitCode> RunSet(Session& session) {
   }
   auto response = aim->connection->Call(&v1::TuningService::Stub::SetTunables,
                                         aim->connection->tuning(), request);
-  if (!response.ok()) return response.status();
-  if (session.for_scripts()) {
-    session.PrintMessage(*response);
-  } else {
-    PrintChange(session, aim->subject, response->change());
-  }
-  return OutcomeOf(response->change());
+  return ShowChange(session, aim->subject, response);
 }
 
 absl::StatusOr<ExitCode> RunRecalculate(Session& session) {
@@ -151,13 +159,7 @@ absl::StatusOr<ExitCode> RunRecalculate(Session& session) {
   *request.mutable_scope() = MakeScope(session.invocation());
   auto response = aim->connection->Call(&v1::TuningService::Stub::Recalculate,
                                         aim->connection->tuning(), request);
-  if (!response.ok()) return response.status();
-  if (session.for_scripts()) {
-    session.PrintMessage(*response);
-  } else {
-    PrintChange(session, aim->subject, response->change());
-  }
-  return OutcomeOf(response->change());
+  return ShowChange(session, aim->subject, response);
 }
 
 absl::StatusOr<ExitCode> RunDrain(Session& session) {
@@ -192,13 +194,7 @@ absl::StatusOr<ExitCode> RunLimit(Session& session) {
   auto response =
       aim->connection->Call(&v1::TuningService::Stub::SetProcessLimit,
                             aim->connection->tuning(), request);
-  if (!response.ok()) return response.status();
-  if (session.for_scripts()) {
-    session.PrintMessage(*response);
-  } else {
-    PrintChange(session, aim->subject, response->change());
-  }
-  return OutcomeOf(response->change());
+  return ShowChange(session, aim->subject, response);
 }
 
 }  // namespace memtuned::ctl

@@ -241,6 +241,9 @@ v1::Pageset ToProto(const Snapshot& snapshot, const ZoneSnapshot& zone,
 }
 
 v1::Process ToProto(const Snapshot& snapshot, const ProcessSnapshot& process) {
+  const auto bytes = [&](uint64_t pages) {
+    return static_cast<int64_t>(pages) * snapshot.page_size_bytes;
+  };
   v1::Process out;
   out.set_name(absl::StrCat(snapshot.subject, "/processes/", process.slot, "-",
                             process.generation));
@@ -248,14 +251,10 @@ v1::Process ToProto(const Snapshot& snapshot, const ProcessSnapshot& process) {
   out.set_uid(process.uid);
   out.set_state(ToState(process.state));
   out.set_threads(process.threads);
-  out.set_allocated_bytes(static_cast<int64_t>(process.allocated_pages) *
-                          snapshot.page_size_bytes);
+  out.set_allocated_bytes(bytes(process.allocated_pages));
   *out.mutable_attach_time() = ToTimestamp(process.attached_unix_seconds);
   for (const int node : process.mems_allowed) out.add_mems_allowed(node);
   out.set_command(process.command);
-  const auto bytes = [&](uint64_t pages) {
-    return static_cast<int64_t>(pages) * snapshot.page_size_bytes;
-  };
   out.set_peak_bytes(bytes(process.peak_pages));
   if (process.limit_pages != 0) out.set_limit_bytes(bytes(process.limit_pages));
   out.set_own_limit(process.own_limit);

@@ -15,11 +15,8 @@ using ::testing::HasSubstr;
 class PoolProcessesTest : public testing::Test {
  protected:
   void SetUp() override {
-    auto pool =
-        PoolSubject::Create(SmallPool(dir_, 256u << 20), TwoNodes(), &store_);
-    ASSERT_TRUE(pool.ok()) << pool.status();
-    pool_ = *std::move(pool);
-    ASSERT_TRUE(Eventually([&] { return pool_->segment().Initialised(); }));
+    pool_ = InitialisedPool(dir_, &store_);
+    ASSERT_NE(pool_, nullptr);
     attached_ = Attach();
     const ProcessSnapshot process = pool_->TakeSnapshot(false)->processes.at(0);
     id_ = {process.slot, process.generation};

@@ -7,10 +7,12 @@
 
 #include <chrono>
 #include <filesystem>
+#include <memory>
 #include <string>
 #include <thread>
 
 #include "daemon/pool/pool_config.h"
+#include "daemon/pool/pool_subject.h"
 
 namespace memtuned {
 
@@ -63,6 +65,18 @@ bool Eventually(Condition condition) {
     std::this_thread::sleep_for(std::chrono::milliseconds(5));
   }
   return condition();
+}
+
+// A pool of 256 MiB on two nodes, whose memory is all there; nullptr when it
+// does not come.
+inline std::unique_ptr<PoolSubject> InitialisedPool(const TempDir& dir,
+                                                    FdStore* store) {
+  auto pool =
+      PoolSubject::Create(SmallPool(dir, 256u << 20), TwoNodes(), store);
+  if (!pool.ok()) return nullptr;
+  const Segment& segment = (*pool)->segment();
+  if (!Eventually([&] { return segment.Initialised(); })) return nullptr;
+  return *std::move(pool);
 }
 
 }  // namespace memtuned

@@ -42,11 +42,8 @@ double MetricOf(const Snapshot& snapshot, const std::string& name,
 class ProcessMonitorTest : public testing::Test {
  protected:
   void SetUp() override {
-    auto pool =
-        PoolSubject::Create(SmallPool(dir_, 256u << 20), TwoNodes(), &store_);
-    ASSERT_TRUE(pool.ok()) << pool.status();
-    pool_ = *std::move(pool);
-    ASSERT_TRUE(Eventually([&] { return pool_->segment().Initialised(); }));
+    pool_ = InitialisedPool(dir_, &store_);
+    ASSERT_NE(pool_, nullptr);
   }
   void TearDown() override {
     for (pid_t child : children_) {
