@@ -103,6 +103,7 @@ class ProcessMonitorTest : public testing::Test {
 TEST_F(ProcessMonitorTest, AStoppedHolderOfALockIsNamedWithinTwoSeconds) {
   Sampler sampler(pool_.get(), SamplerOptions{});
   sampler.Start();
+  ASSERT_TRUE(Eventually([&] { return sampler.Latest() != nullptr; }));
   const pid_t child = StopsWithALock();
   WaitUntilStopped(child);
   const auto stopped = std::chrono::steady_clock::now();
