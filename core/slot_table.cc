@@ -216,8 +216,11 @@ class LimitLock {
 void ReleaseThreadSlot(const Segment& segment, ThreadContext& context) {
   if (context.slot != nullptr &&
       LoadRelaxed(context.slot->owner) == context.owner) {
-    const LimitLock lock(segment, context);
-    AddToProcess(segment, *context.slot);
+    {
+      const LimitLock lock(segment, context);
+      AddToProcess(segment, *context.slot);
+    }
+    // Not before the lock is free: a holder that is no owner is a dead one.
     Store(context.slot->owner, 0u);
     context.life.End();
     Store(context.slot->process, 0u);

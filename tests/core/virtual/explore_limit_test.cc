@@ -68,6 +68,34 @@ TEST_F(ExploreLimitTest, TwoThreadsNeverHoldMoreTogether) {
 }
 
 #ifndef MEMTUNED_NO_SECOND_LOOK
+// It gives what it counted to its process under the lock that the others ask
+// for; they must not take it for dead meanwhile.
+TEST_F(ExploreLimitTest, AThreadThatEndsLetsTheOthersHoldNoMore) {
+  VirtualPool pool(
+      {.fibers = 3, .topology = "1 node, 3 cpus", .limits = SmallLimits(1, 4)});
+  const ExplorerOptions bound{.preemptions = 2};
+  Limit(pool, 1);
+  std::array<bool, 2> got;
+  const auto takes = [&](size_t i) {
+    return [&, i] {
+      got[i] = false;
+      got[i] = pool.allocator().Allocate(0).value != kNil;
+    };
+  };
+  const auto ends = [&] {
+    ThreadContext thread;
+    TakeThreadSlot(pool.segment(), pool.allocator().owner(), &thread);
+    ReleaseThreadSlot(pool.segment(), thread);
+  };
+
+  const Exploration found =
+      pool.Explore(bound, {ends, takes(0), takes(1)}, [&]() -> std::string {
+        return got[0] && got[1] ? "two pages held" : "";
+      });
+
+  ExpectAllSound("a thread ends, two others allocate", bound, found, 1000);
+}
+
 // What is begun when the limit is set may still succeed, once.
 TEST_F(ExploreLimitTest, ALimitSetMeanwhileStopsTheNextAllocation) {
   VirtualPool pool({.limits = SmallLimits(1, 4)});
