@@ -286,6 +286,12 @@ Pageset::Give Pageset::GiveBlock(Pfn pfn, int order, PageWord word) {
     AtomicBump(p_->trylock_misses);
     return Give::kMissed;
   }
+  // Before a chunk is in it, so that who drains the used ones finds that.
+  SyncLimitsLocked();
+  if (!PolicyCaches(static_cast<PagesetPolicy>(p_->policy), order)) {
+    p_->guard.Unlock();
+    return Give::kNotCached;
+  }
   const int list = ListOf(slot, word.type());
   const auto l = static_cast<size_t>(list);
   if (!MakeRoomLocked(list)) {

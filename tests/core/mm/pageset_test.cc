@@ -58,6 +58,24 @@ TEST(PagesetTest, DrainReturnsEverythingInSmallHolds) {
   }
 }
 
+// Two threads free the same block, and the one that loses was the first that
+// ever came to its CPU: the chunk it loaded must be known all the same.
+TEST(PagesetTest, ARefusedFirstFreeLeavesNothingNowhere) {
+  VectorRun run(Memtuned(), true);
+  TestSegment& pool = run.pool();
+  ThreadContext thread;
+  TakeThreadSlot(pool.segment(), run.allocator().owner(), &thread);
+  Pageset pageset(pool.mapping(), pool.zone(), pool.PagesetHere(), thread,
+                  pool.mapping().SeatOf(env::CurrentCpu()));
+  const PageWord stale(
+      PageWord::State(PageKind::kAllocated, 0, run.allocator().owner()));
+
+  EXPECT_EQ(pageset.GiveBlock(Pfn{0}, 0, stale), Pageset::Give::kRefused);
+
+  ExpectSound(run);
+  ReleaseThreadSlot(pool.segment(), thread);
+}
+
 TEST(PagesetTest, BulkTakesOneGuardAndLeavesFreeCountAlone) {
   VectorRun run(Adaptive(), true);
   run.TakeFromZone(0, 100);
