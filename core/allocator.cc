@@ -48,7 +48,7 @@ __attribute__((noinline)) Pfn Allocator::AllocateSlow(int order,
 
 Pfn Allocator::AllocateFromZones(int order, PageType type,
                                  ThreadContext& thread) noexcept {
-  thread.patience.Renew();
+  thread.patience.RenewBriefly();
   for (;;) {
     const MemsCookie cookie = ReadMemsAllowedBegin(slot_.mems);
     const MemsCopy& copy = CopyOf(slot_.mems, cookie);
@@ -63,6 +63,10 @@ Pfn Allocator::AllocateFromZones(int order, PageType type,
       fetched = FetchHeld(copy, thread);
       // Also when nothing was left to fetch: others that fetched first may
       // have brought more into the zone than they needed.
+      pfn = TryZones(order, type, thread, copy, /*min_mark=*/true);
+    }
+    if (pfn.value == kNil && thread.patience.left_ns == 0) {
+      thread.patience.Extend();
       pfn = TryZones(order, type, thread, copy, /*min_mark=*/true);
     }
     if (pfn.value != kNil) return pfn;
@@ -235,7 +239,7 @@ size_t Allocator::AllocateBulk(int order, std::span<Pfn> out) noexcept {
   size_t filled = 0;
   if (!detached() && OrderSlot(order) >= 0) {
     ThreadContext& thread = threads_.Current();
-    thread.patience.Renew();
+    thread.patience.RenewBriefly();
     const uint32_t number = env::CurrentCpu();
     const CpuEntry& cpu =
         mapping_.cpu_table[number > kMaxCpuNumber ? 0 : number];

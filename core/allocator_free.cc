@@ -18,7 +18,7 @@ __attribute__((noinline)) FreeResult Allocator::CommitFree(
     PagesetShared& pageset, int order) noexcept {
   const uint32_t zone = mapping_.NumberOf(pageset) / mapping_.nr_cpus;
   ThreadContext& thread = threads_.Current();
-  thread.patience.Renew();
+  thread.patience.RenewBriefly();  // a flush can wait
   Pageset view(mapping_, segment_.zone(zone), pageset, thread);
   view.AssertGuardHeld();
   view.CommitFreeLocked(ListOf(order, PageType::kOrdinary), order);
@@ -121,7 +121,7 @@ __attribute__((noinline)) FreeResult Allocator::Refuse(
 
 FreeResult Allocator::FreeSlow(Pfn pfn, int order, PageWord word) noexcept {
   ThreadContext& thread = threads_.Current();
-  thread.patience.Renew();
+  thread.patience.RenewBriefly();
   const uint32_t zone_number =
       mapping_.ZoneOfSection(pfn.value >> kSectionShift);
   const uint32_t number = env::CurrentCpu();
@@ -143,7 +143,12 @@ FreeResult Allocator::FreeSlow(Pfn pfn, int order, PageWord word) noexcept {
     case Pageset::Give::kNoChunk:
       break;
   }
-  if (!zone.Lock(thread)) return FreePastZone(zone, pfn, order, word);
+  if (!zone.Lock(thread)) {
+    const FreeResult past = FreePastZone(zone, pfn, order, word);
+    if (past != FreeResult::kBusy) return past;
+    thread.patience.Extend();
+    if (!zone.Lock(thread)) return Refuse(FreeResult::kBusy);
+  }
   const bool ours = zone.GiveBlockLocked(pfn, word);
   zone.Unlock(ours ? uint64_t{1} << order : 0);
   if (!ours) return Refuse(FreeResult::kNotAllocated);
@@ -154,10 +159,11 @@ FreeResult Allocator::FreeSlow(Pfn pfn, int order, PageWord word) noexcept {
 }
 
 // The zone's lock is held by somebody who does not run.
+// Returns: kBusy when there is no way past it.
 FreeResult Allocator::FreePastZone(Zone& zone, Pfn pfn, int order,
                                    PageWord word) noexcept {
   const int slot = OrderSlot(order);
-  if (slot < 0) return Refuse(FreeResult::kBusy);
+  if (slot < 0) return FreeResult::kBusy;
   ThreadContext& thread = threads_.Current();
   switch (ChunkPool(mapping_, thread)
               .ParkBlock(zone.shared(), ListOf(slot, word.type()), pfn, word)) {
@@ -169,7 +175,7 @@ FreeResult Allocator::FreePastZone(Zone& zone, Pfn pfn, int order,
     case ChunkPool::Park::kNoRoom:
       break;
   }
-  return Refuse(FreeResult::kBusy);
+  return FreeResult::kBusy;
 }
 
 // A word is read after the pushes before it, so that a block that is in there

@@ -68,7 +68,14 @@ void SpinPause(int round) {
 #endif
     return;
   }
-  sched_yield();
+  // Many that yield to each other keep CPUs busy that would run the holder.
+  constexpr int kYields = 64;
+  constexpr timespec kNap{0, 50'000};
+  if (round < kSpins + kYields) {
+    sched_yield();
+  } else {
+    nanosleep(&kNap, nullptr);
+  }
 }
 
 }  // namespace memtuned::env

@@ -112,8 +112,8 @@ inline uint64_t NowNs() {
          static_cast<uint64_t>(now.tv_nsec);
 }
 
-// Spins first, then gives the CPU away: the holder may be preempted, and a
-// FIFO queue would convoy behind it.
+// Spins first, then gives the CPU away, then sleeps: the holder may be
+// preempted, and a FIFO queue would convoy behind it.
 void SpinPause(int round);
 
 #ifdef MEMTUNED_CRASH_POINTS

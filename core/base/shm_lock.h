@@ -60,6 +60,11 @@ struct Patience {
   uint64_t most_ns = kMostNs;
 
   void Renew() { *this = {env::kPatienceNs, kMostNs}; }
+  // For what can be done elsewhere: a preempted holder is not waited for any
+  // longer than a stopped one.
+  void RenewBriefly() { *this = {env::kPatienceNs, env::kPatienceNs}; }
+  // Elsewhere it could not be done: waits again, if the holder runs.
+  void Extend() { most_ns = kMostNs; }
   void Spend(uint64_t ns) {
     if (left_ns != kEndless) left_ns -= ns < left_ns ? ns : left_ns;
     most_ns -= ns < most_ns ? ns : most_ns;
