@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "tests/torture/options.h"
+#include "tests/torture/steal_log.h"
 
 namespace memtuned::torture {
 
@@ -46,7 +47,8 @@ struct alignas(64) ThreadLine {
   std::atomic<uint64_t> adoptions, missed_offers;
   std::atomic<uint64_t> attaches, refused_attaches;
   std::atomic<uint64_t> longest_call_ns;  // as the clock has it
-  std::atomic<uint64_t> longest_wait_ns;  // minus run-queue delay and stops
+  // Minus run-queue delay, stops, and what a hypervisor took.
+  std::atomic<uint64_t> longest_wait_ns;
   std::atomic<uint64_t> longest_behind_stopped_ns;  // minus run-queue delay
 };
 
@@ -115,6 +117,7 @@ class Board {
   std::array<WorkerSlot, kMostWorkers> workers;
   // Blocks on offer between workers, see exchange.h.
   std::array<std::atomic<uint64_t>, kMailboxes> mailboxes;
+  StealLog steal_log;
 
  private:
   std::atomic<uint32_t> nr_faults_;

@@ -101,6 +101,7 @@ class Controller {
   }
 
   void Act(uint64_t now) {
+    board_.steal_log.Look(now);
     if (now >= next_kill_) {
       KillOne(now);
       // A late one is not made up for: the machine is busy as it is.
@@ -171,9 +172,10 @@ class Controller {
     std::vector<pollfd> polled;
     workers_.AddTo(polled);
     graveyard_.AddTo(polled);
-    const uint64_t next = std::min({next_kill_, next_stop_, stop_ends_,
-                                    daemon_killer_.next_ns(), next_look_});
     const uint64_t now = env::NowNs();
+    const uint64_t next =
+        std::min({next_kill_, next_stop_, stop_ends_, daemon_killer_.next_ns(),
+                  next_look_, now + StealLog::kEveryNs});
     uint64_t left = next > now ? next - now : 0;
     if (graveyard_.waits_for_daemon()) {
       left = std::min(left, kMillisecond / 10);

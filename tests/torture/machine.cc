@@ -4,6 +4,7 @@
 #include <unistd.h>
 
 #include <fstream>
+#include <sstream>
 #include <string>
 
 #include "core/base/env.h"
@@ -11,14 +12,34 @@
 
 namespace memtuned::torture {
 
-// The eighth number of the first line, in ticks.
+namespace {
+
+// The eighth number of a line of /proc/stat, in ticks.
+uint64_t ReadStolenMs(std::istream& line) {
+  uint64_t ticks = 0;
+  for (int i = 0; i < 8 && line >> ticks; ++i) continue;
+  return line ? ticks * 1000 / static_cast<uint64_t>(sysconf(_SC_CLK_TCK)) : 0;
+}
+
+}  // namespace
+
 uint64_t StolenMs() {
   std::ifstream file("/proc/stat");
   std::string name;
-  uint64_t ticks = 0;
   file >> name;
-  for (int i = 0; i < 8 && file >> ticks; ++i) continue;
-  return file ? ticks * 1000 / static_cast<uint64_t>(sysconf(_SC_CLK_TCK)) : 0;
+  return ReadStolenMs(file);
+}
+
+void StolenMsPerCpu(std::span<uint32_t> ms) {
+  std::ifstream file("/proc/stat");
+  std::string line;
+  std::getline(file, line);  // all of them
+  while (std::getline(file, line) && line.starts_with("cpu")) {
+    std::istringstream numbers(line.substr(3));
+    size_t cpu = 0;
+    if (!(numbers >> cpu) || cpu >= ms.size()) continue;
+    ms[cpu] = static_cast<uint32_t>(ReadStolenMs(numbers));
+  }
 }
 
 // A kernel that does not count says that nobody ever ran; one that does may
