@@ -4,6 +4,7 @@
 #include "core/allocator.h"
 #include "core/allocator_fast.h"
 #include "core/mm/pageset.h"
+#include "core/process_mems.h"
 #include "core/recalculate.h"
 #include "core/slot_table.h"
 
@@ -313,34 +314,15 @@ FreeResult Allocator::SetLabel(Pfn pfn, int order, uint8_t label) noexcept {
 absl::Status Allocator::SetMemoryPolicy(MemoryPolicy policy,
                                         const NodeMask& nodes) {
   if (detached()) return absl::FailedPreconditionError("not attached");
-  NodeMask with_memory;
-  for (uint32_t i = 0; i < mapping_.nr_nodes; ++i) {
-    if (segment_.nodes()[i].zone != kNil) {
-      with_memory.Set(static_cast<int>(segment_.nodes()[i].os_index));
-    }
-  }
   ThreadContext& thread = threads_.Current();
   thread.patience.Renew();
   if (!LockTuning(segment_, thread.owner, thread.patience)) {
     return absl::UnavailableError(
         "memory policy: the tuning lock is held by a process that is stopped");
   }
-  MemsAllowed& mems = slot_.mems;
-  const NodeMask usable = with_memory & mems.cpuset;
-  const bool names_nodes = policy != MemoryPolicy::kLocal;
-  if (names_nodes && !usable.Intersects(nodes)) {
-    segment_.header().tuning_lock.Unlock();
-    return absl::InvalidArgumentError(
-        "memory policy: none of its nodes has memory of this pool that the "
-        "process may use");
-  }
-  mems.requested = policy == MemoryPolicy::kBind ? nodes : NodeMask::All();
-  const NodeMask chosen = usable & nodes;
-  WriteMemsAllowed(mems, mems.cpuset & mems.requested, policy,
-                   names_nodes ? chosen : NodeMask(),
-                   names_nodes ? static_cast<uint32_t>(chosen.First()) : 0);
+  const absl::Status set = SetPolicyLocked(segment_, slot_, policy, nodes);
   segment_.header().tuning_lock.Unlock();
-  return absl::OkStatus();
+  return set;
 }
 
 }  // namespace memtuned

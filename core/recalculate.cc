@@ -5,6 +5,7 @@
 #include <bit>
 
 #include "core/mm/owners.h"
+#include "core/process_mems.h"
 
 namespace memtuned {
 
@@ -181,6 +182,11 @@ bool LockTuning(Segment& segment, ThreadOwner owner, Patience& patience) {
     EndTuningChangeLocked(header);
     CountOnlineCpusLocked(segment);
     RecalculateLocked(segment, RecalculateTrigger::kTunable);
+    const Mapping& m = segment.mapping();
+    for (uint32_t i = 0; i < m.nr_processes; ++i) {
+      if (LoadRelaxed(m.processes[i].owner) == 0) continue;
+      PublishMemsLocked(segment, m.processes[i]);
+    }
   }
   return true;
 }

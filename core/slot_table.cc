@@ -65,8 +65,6 @@ absl::StatusOr<ProcessOwner> TakeProcessSlot(Segment& segment,
     Store(slot.noted_pages, uint64_t{0});
     Store(slot.look_at_pages, uint64_t{0});
     Store(slot.gave_others_blocks, uint8_t{0});
-    slot.mems.cpuset = NodeMask::All();
-    slot.mems.requested = NodeMask::All();
     WriteMemsAllowed(slot.mems, NodeMask::All(), MemoryPolicy::kLocal,
                      NodeMask(), 0);
     const uint32_t owner = NextOwner<kProcessSlotBits>(slot.generation, i);

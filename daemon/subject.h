@@ -149,6 +149,12 @@ class Subject {
       const ProcessId& process, const TunableValue& value,
       const ChangeContext& context) = 0;
 
+  // The nodes a process may allocate from; nothing: all of them, as at first.
+  // Errors: kInvalidArgument (nodes), kNotFound, kAborted (etag).
+  virtual absl::StatusOr<ChangeResult> SetMemsAllowed(
+      const ProcessId& process, const std::optional<std::vector<int>>& nodes,
+      const ChangeContext& context) = 0;
+
   // What a process holds of each node, found by reading the description of
   // all the memory it ever used: up to a second for a process of a TiB.
   // One call at a time works, others wait. Empty for one that is gone.

@@ -1,9 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-// The verbs that change a subject: set, recalculate, drain, limit.
+// The verbs that change a subject: set, recalculate, drain, limit, process.
+#include "absl/strings/numbers.h"
+#include "absl/strings/str_join.h"
 #include "client/ctl/assignment.h"
 #include "client/ctl/change_text.h"
 #include "client/ctl/connection.h"
 #include "client/ctl/labels.h"
+#include "client/ctl/paging.h"
 #include "client/ctl/session.h"
 #include "client/ctl/verbs.h"
 
@@ -133,6 +136,49 @@ absl::StatusOr<ExitCode> ShowChange(Session& session,
   return OutcomeOf(response->change());
 }
 
+// The process that `text` names: by its id, as it is, or by its pid.
+absl::StatusOr<std::string> FindProcess(Connection& connection,
+                                        const std::string& subject,
+                                        const std::string& text) {
+  int pid = 0;
+  if (!absl::SimpleAtoi(text, &pid)) return text;
+  v1::ListProcessesRequest request;
+  request.set_parent(subject);
+  auto listed = CallAllPages(connection, &v1::StatsService::Stub::ListProcesses,
+                             connection.stats(), request);
+  if (!listed.ok()) return listed.status();
+  std::vector<std::string> found;
+  for (const v1::Process& process : listed->processes()) {
+    if (process.pid() == pid) found.push_back(LastPart(process.name()));
+  }
+  if (found.size() == 1) return found.front();
+  if (found.empty()) {
+    return absl::NotFoundError(subject + " has no process of pid " + text +
+                               "; memtunectl processes shows them");
+  }
+  return absl::InvalidArgumentError("pid " + text + " is attached as " +
+                                    absl::StrJoin(found, ", ") +
+                                    "; give one of these");
+}
+
+constexpr int kMaxNode = 1023;
+
+absl::Status ReadNodes(const std::string& text,
+                       v1::SetMemsAllowedRequest& request) {
+  if (text == "all") {
+    request.set_all_nodes(true);
+    return absl::OkStatus();
+  }
+  const auto nodes = ParseNumbers(text, 0, kMaxNode);
+  if (!nodes || nodes->empty()) {
+    return absl::InvalidArgumentError(
+        "nodes are '" + text +
+        "'; allowed all, or numbers 0 to 1023 as in 0,2-3");
+  }
+  for (const int node : *nodes) request.add_nodes(node);
+  return absl::OkStatus();
+}
+
 }  // namespace
 
 absl::StatusOr<ExitCode> RunSet(Session& session) {
@@ -187,12 +233,34 @@ absl::StatusOr<ExitCode> RunLimit(Session& session) {
   if (!limit.ok()) return limit.status();
   auto aim = TakeAim(session);
   if (!aim.ok()) return aim.status();
+  auto process = FindProcess(*aim->connection, aim->subject, words[0]);
+  if (!process.ok()) return process.status();
   auto request = MakeRequest<v1::SetProcessLimitRequest>(session.invocation(),
                                                          aim->subject);
-  request.set_process(words[0]);
+  request.set_process(*process);
   *request.mutable_limit() = *limit;
   auto response =
       aim->connection->Call(&v1::TuningService::Stub::SetProcessLimit,
+                            aim->connection->tuning(), request);
+  return ShowChange(session, aim->subject, response);
+}
+
+absl::StatusOr<ExitCode> RunProcess(Session& session) {
+  const std::vector<std::string>& words = session.invocation().arguments;
+  if (words[0] != "set-mems") {
+    return absl::InvalidArgumentError("action is '" + words[0] +
+                                      "'; allowed set-mems");
+  }
+  auto aim = TakeAim(session);
+  if (!aim.ok()) return aim.status();
+  auto request = MakeRequest<v1::SetMemsAllowedRequest>(session.invocation(),
+                                                        aim->subject);
+  if (absl::Status s = ReadNodes(words[2], request); !s.ok()) return s;
+  auto process = FindProcess(*aim->connection, aim->subject, words[1]);
+  if (!process.ok()) return process.status();
+  request.set_process(*process);
+  auto response =
+      aim->connection->Call(&v1::TuningService::Stub::SetMemsAllowed,
                             aim->connection->tuning(), request);
   return ShowChange(session, aim->subject, response);
 }

@@ -139,7 +139,7 @@ constexpr std::array<OptionDef, 6> kRecalculateOptions = {
 constexpr std::array<OptionDef, 7> kDrainOptions = {
     kReason, kDryRun, kEtag, kRequestId, kNode, kZone, kCpu};
 
-constexpr std::array<CommandDef, 18> kCommands = {{
+constexpr std::array<CommandDef, 19> kCommands = {{
     {.name = "topology",
      .subjects = SubjectUse::kAll,
      .help = "Show nodes, their memory, CPUs and distances.",
@@ -217,11 +217,20 @@ constexpr std::array<CommandDef, 18> kCommands = {{
      .argument = {"PROCESS BYTES", ValueKind::kText, 2, 2},
      .options = kSetOptions,
      .subjects = SubjectUse::kOne,
-     .help =
-         "Limit what one process may hold: bytes, none, or auto, the pool's.",
+     .help = "Limit what a process (id or pid) may hold: bytes, none, or auto, "
+             "the pool's.",
      .examples = "memtunectl limit 3-17 512MiB --reason 'leaks'\n"
                  "memtunectl --subject pools/default limit 3-17 auto",
      .run = &RunLimit},
+    {.name = "process",
+     .argument = {"set-mems PROCESS NODES", ValueKind::kText, 3, 3},
+     .options = kSetOptions,
+     .subjects = SubjectUse::kOne,
+     .help = "Set the nodes a process (id or pid) may allocate from: numbers, "
+             "or all.",
+     .examples = "memtunectl process set-mems 3-17 0 --reason 'moves away'\n"
+                 "memtunectl process set-mems 4711 0,2-3",
+     .run = &RunProcess},
     {.name = "subjects",
      .subjects = SubjectUse::kAll,
      .help = "Show what the daemon watches and tunes.",

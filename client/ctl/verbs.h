@@ -31,6 +31,7 @@ absl::StatusOr<ExitCode> RunSet(Session& session);
 absl::StatusOr<ExitCode> RunRecalculate(Session& session);
 absl::StatusOr<ExitCode> RunDrain(Session& session);
 absl::StatusOr<ExitCode> RunLimit(Session& session);
+absl::StatusOr<ExitCode> RunProcess(Session& session);
 // service_verbs.cc
 absl::StatusOr<ExitCode> RunHealth(Session& session);
 absl::StatusOr<ExitCode> RunVersion(Session& session);

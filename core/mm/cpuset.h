@@ -38,11 +38,15 @@ struct MemsAllowed {
   // force. Not restricted: all nodes, policy local; the copy need not be read.
   // Limited: the process may hold so many pages (core/process_limit.h).
   Shared32 word;
-  uint32_t reserved;
+  // What was asked for (core/process_mems.h), by an operator and by the process
+  // itself, and for whom: of another process in the slot it says nothing.
+  // Under the tuning lock.
+  Shared32 cpuset_owner;
+  Shared32 policy_owner;
+  Shared32 requested_policy;
+  NodeMask cpuset;
+  NodeMask requested;
   std::array<MemsCopy, 2> copies;
-  // What was asked for, before it was narrowed; under the tuning lock.
-  NodeMask cpuset;     // by the operator
-  NodeMask requested;  // by the process, with its policy
 };
 
 using MemsCookie = uint32_t;

@@ -26,6 +26,7 @@ constexpr MethodRule kTable[] = {
     {"TuningService/Recalculate", Role::kOperator, kSubject, kMutates},
     {"TuningService/Drain", Role::kOperator, kSubject, kMutates},
     {"TuningService/SetProcessLimit", Role::kOperator, kSubject, kMutates},
+    {"TuningService/SetMemsAllowed", Role::kOperator, kSubject, kMutates},
     {"grpc.health.v1.Health/Check", Role::kViewer, kAny, kReads},
     {"grpc.health.v1.Health/Watch", Role::kViewer, kAny, kReads},
     {"grpc.reflection.v1alpha.ServerReflection/ServerReflectionInfo",

@@ -57,6 +57,9 @@ class PoolSubject : public Subject {
   absl::StatusOr<ChangeResult> SetProcessLimit(
       const ProcessId& process, const TunableValue& value,
       const ChangeContext& context) override;
+  absl::StatusOr<ChangeResult> SetMemsAllowed(
+      const ProcessId& process, const std::optional<std::vector<int>>& nodes,
+      const ChangeContext& context) override;
   std::vector<NodeHoldings> Holdings(const ProcessId& process) override;
 
   void SetUsers(const PoolUsers& users) override { attach_->SetUsers(users); }

@@ -43,6 +43,15 @@ std::string TextOf(const v1::Value& value) {
   return ValueText(FromProto(value).value_or(AutoValue{}));
 }
 
+LogFields ScopedValues(const v1::Change& change) {
+  BeforeAndAfter both;
+  for (const v1::ValueChange& value : change.values()) {
+    both.Add(absl::StrCat(value.scope(), " ", value.tunable()),
+             TextOf(value.before()), TextOf(value.after()));
+  }
+  return std::move(both).Fields(change);
+}
+
 }  // namespace
 
 LogFields AuditFieldsOf(const v1::SetTunablesResponse& response) {
@@ -54,12 +63,11 @@ LogFields AuditFieldsOf(const v1::SetTunablesResponse& response) {
 }
 
 LogFields AuditFieldsOf(const v1::SetProcessLimitResponse& response) {
-  BeforeAndAfter both;
-  for (const v1::ValueChange& value : response.change().values()) {
-    both.Add(absl::StrCat(value.scope(), " ", value.tunable()),
-             TextOf(value.before()), TextOf(value.after()));
-  }
-  return std::move(both).Fields(response.change());
+  return ScopedValues(response.change());
+}
+
+LogFields AuditFieldsOf(const v1::SetMemsAllowedResponse& response) {
+  return ScopedValues(response.change());
 }
 
 LogFields AuditFieldsOf(const v1::RecalculateResponse& response) {

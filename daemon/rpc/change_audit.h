@@ -13,6 +13,7 @@ namespace memtuned {
 LogFields AuditFieldsOf(const v1::SetTunablesResponse& response);
 // The limits that moved.
 LogFields AuditFieldsOf(const v1::SetProcessLimitResponse& response);
+LogFields AuditFieldsOf(const v1::SetMemsAllowedResponse& response);
 LogFields AuditFieldsOf(const v1::RecalculateResponse& response);
 // The pages of each zone.
 LogFields AuditFieldsOf(const v1::DrainResponse& response);

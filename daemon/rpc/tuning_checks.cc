@@ -84,6 +84,16 @@ std::optional<TunableAssignment> ReadAssignment(
   return TunableAssignment{state->def->name, *checked};
 }
 
+ProcessId ReadProcess(const std::string& text, FieldErrors& errors) {
+  const auto process = ParseProcessId(text);
+  if (process) return *process;
+  errors.Add("process",
+             absl::StrCat("is ", Quoted(text),
+                          "; allowed SLOT-GENERATION, as 3-17: what follows "
+                          "/processes/ in the name of a process"));
+  return {};
+}
+
 template <class Wanted, class Known>
 void CheckMembers(const std::string& field, const Wanted& wanted,
                   const Known& known, FieldErrors& errors) {
@@ -189,15 +199,7 @@ absl::StatusOr<ProcessLimit> ReadProcessLimit(
     const v1::SetProcessLimitRequest& request) {
   FieldErrors errors;
   ProcessLimit limit;
-  const auto process = ParseProcessId(request.process());
-  if (process) {
-    limit.process = *process;
-  } else {
-    errors.Add("process",
-               absl::StrCat("is ", Quoted(request.process()),
-                            "; allowed SLOT-GENERATION, as 3-17: what follows "
-                            "/processes/ in the name of a process"));
-  }
+  limit.process = ReadProcess(request.process(), errors);
   const TunableDef& def = GetTunable(TunableId::kProcessMaxBytes);
   const auto value = FromProto(request.limit());
   if (!value) {
@@ -213,6 +215,24 @@ absl::StatusOr<ProcessLimit> ReadProcessLimit(
   }
   if (!errors.empty()) return errors.ToStatus();
   return limit;
+}
+
+absl::StatusOr<ProcessMems> ReadProcessMems(
+    const v1::SetMemsAllowedRequest& request) {
+  FieldErrors errors;
+  ProcessMems mems;
+  mems.process = ReadProcess(request.process(), errors);
+  if (request.all_nodes() != request.nodes().empty()) {
+    errors.Add("nodes", request.all_nodes()
+                            ? "must be empty when all_nodes is set"
+                            : "is empty; allowed are nodes with memory of the "
+                              "pool, or all_nodes");
+  }
+  if (!errors.empty()) return errors.ToStatus();
+  if (!request.all_nodes()) {
+    mems.nodes.emplace(request.nodes().begin(), request.nodes().end());
+  }
+  return mems;
 }
 
 absl::StatusOr<Scope> ReadScope(const v1::Scope& scope, bool cpus_allowed,

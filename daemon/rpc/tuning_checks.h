@@ -40,6 +40,13 @@ struct ProcessLimit {
 absl::StatusOr<ProcessLimit> ReadProcessLimit(
     const v1::SetProcessLimitRequest& request);
 
+struct ProcessMems {
+  ProcessId process;
+  std::optional<std::vector<int>> nodes;  // nothing: all
+};
+absl::StatusOr<ProcessMems> ReadProcessMems(
+    const v1::SetMemsAllowedRequest& request);
+
 // Reads a scope: nodes, zones and CPUs must exist, once each, and together
 // select a zone. `cpus_allowed` is false for a recalculation.
 // Blocks: for the first sample, until `deadline`.

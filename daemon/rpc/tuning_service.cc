@@ -271,4 +271,23 @@ grpc::Status TuningService::SetProcessLimit(
                 apply);
 }
 
+grpc::Status TuningService::SetMemsAllowed(
+    grpc::ServerContext* context, const v1::SetMemsAllowedRequest* request,
+    v1::SetMemsAllowedResponse* response) {
+  const auto apply = [&](const ServedSubject& served,
+                         const ChangeContext& change) -> absl::Status {
+    const auto mems = ReadProcessMems(*request);
+    if (!mems.ok()) return mems.status();
+    v1::Change& record = *response->mutable_change();
+    StartChange(change, v1::CHANGE_KIND_SET, record);
+    const auto result =
+        served.subject->SetMemsAllowed(mems->process, mems->nodes, change);
+    if (!result.ok()) return result.status();
+    EndChange(served.subject->name(), *result, record);
+    return absl::OkStatus();
+  };
+  return Mutate(context, "TuningService/SetMemsAllowed", *request, *response,
+                apply);
+}
+
 }  // namespace memtuned

@@ -41,6 +41,9 @@ class TuningService final : public v1::TuningService::Service {
   grpc::Status SetProcessLimit(grpc::ServerContext* context,
                                const v1::SetProcessLimitRequest* request,
                                v1::SetProcessLimitResponse* response) override;
+  grpc::Status SetMemsAllowed(grpc::ServerContext* context,
+                              const v1::SetMemsAllowedRequest* request,
+                              v1::SetMemsAllowedResponse* response) override;
 
  private:
   struct SubjectChanges {

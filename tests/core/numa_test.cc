@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include "core/allocator.h"
+#include "core/process_mems.h"
 #include "core/slot_table.h"
 #include "tests/support/test_segment.h"
 #include "tests/support/topology_builder.h"
@@ -25,7 +26,8 @@ class NumaTest : public testing::Test {
                                .Build(),
                .node_pages = {kPages}}),
         allocator_(pool_.MakeAllocator()),
-        mems_(FindProcessSlot(pool_.segment(), allocator_->owner())->mems) {
+        slot_(*FindProcessSlot(pool_.segment(), allocator_->owner())),
+        mems_(slot_.mems) {
     home_ = LoadRelaxed(pool_.mapping().cpu_table[env::CurrentCpu()].zone);
   }
   ~NumaTest() override { EXPECT_EQ(ZoneChecker(pool_.segment()).Check(), ""); }
@@ -53,9 +55,17 @@ class NumaTest : public testing::Test {
     return allocator_->SetMemoryPolicy(policy, mask);
   }
 
+  void SetCpuset(const NodeMask& nodes) {
+    auto& lock = pool_.segment().header().tuning_lock;
+    lock.Lock(kCreatorOwner);
+    SetCpusetLocked(pool_.segment(), slot_, allocator_->owner(), nodes);
+    lock.Unlock();
+  }
+
   PinnedToOneCpu pinned_;
   TestSegment pool_;
   std::unique_ptr<Allocator> allocator_;
+  ProcessSlot& slot_;
   MemsAllowed& mems_;
   uint32_t home_ = 0;
 };
@@ -149,7 +159,7 @@ TEST_F(NumaTest, RefusesPoliciesWithoutAUsableNode) {
             absl::StatusCode::kInvalidArgument);
   EXPECT_EQ(SetPolicy(MemoryPolicy::kBind, {1, 2, 3}).code(),
             absl::StatusCode::kInvalidArgument);
-  mems_.cpuset = NodeMask::Of(0);
+  SetCpuset(NodeMask::Of(0));
   EXPECT_EQ(SetPolicy(MemoryPolicy::kPreferred, {4}).code(),
             absl::StatusCode::kInvalidArgument);
   EXPECT_TRUE(SetPolicy(MemoryPolicy::kBind, {0, 4}).ok());
@@ -167,6 +177,36 @@ TEST_F(NumaTest, ACpusetIsObeyedByEveryWayIn) {
   std::vector<Pfn> blocks(20);
   EXPECT_EQ(allocator_->AllocateBulk(0, blocks), 20u);
   for (Pfn pfn : blocks) EXPECT_EQ(ZoneOf(pfn), other);
+}
+
+// As the kernel rebinds a policy when a task's cpuset moves.
+TEST_F(NumaTest, APolicyIsNarrowedByACpusetAndComesBack) {
+  ASSERT_TRUE(SetPolicy(MemoryPolicy::kBind, {0, 4}).ok());
+
+  SetCpuset(NodeMask::Of(4));
+  EXPECT_EQ(Allocate(100), (std::vector<uint64_t>{0, 100, 0}));
+  SetCpuset(NodeMask::Of(1000));
+  EXPECT_EQ(Allocate(100), (std::vector<uint64_t>{0, 0, 100}))
+      << "none of the policy's nodes is left: local";
+  SetCpuset(NodeMask::All());
+  EXPECT_EQ(AllowedMask(mems_), NodeMask::Of(0) | NodeMask::Of(4));
+}
+
+TEST_F(NumaTest, ACpusetIsNotTheNextProcesssInTheSlot) {
+  SetCpuset(NodeMask::Of(4));
+  ASSERT_TRUE(SetPolicy(MemoryPolicy::kPreferred, {4}).ok());
+  const ProcessOwner owner = allocator_->owner();
+  allocator_.reset();
+  ReleaseProcessSlot(pool_.segment(), owner);
+
+  allocator_ = pool_.MakeAllocator();
+
+  ASSERT_EQ(ProcessSlotOf(allocator_->owner()), ProcessSlotOf(owner));
+  EXPECT_EQ(CpusetOf(slot_), NodeMask::All());
+  EXPECT_EQ(Allocate(100)[home_], 100u);
+  SetCpuset(NodeMask::Of(0));
+  EXPECT_EQ(Allocate(100)[0], 100u);
+  EXPECT_EQ(LoadRelaxed(CopyOf(mems_, ReadMemsAllowedBegin(mems_)).policy), 0u);
 }
 
 TEST_F(NumaTest, AFreedBlockGoesHomeWhereverItIsFreed) {

@@ -79,6 +79,32 @@ class ProcessesTest(unittest.TestCase):
         self.assertTrue(self.rows()[0]["own_limit"])
         self.assertEqual(self.failures("no_memory"), 0)
 
+    def test_nodes_are_set_live_and_nothing_fails(self):
+        daemon = Daemon(topology="synthetic:node:2 pu:1",
+                        pools=("default=512MiB,policy=fixed",))
+        with daemon:
+            self.daemon = daemon
+            daemon.wait_until_initialised()
+            self.load(500)
+            pid = self.rows()[0]["pid"]
+            for nodes in ["0", "1"] * 50:
+                result = daemon.ctl("process", "set-mems", str(pid), nodes)
+                self.assertEqual(result.returncode, 0, result.stderr)
+
+            wait_for(lambda: self.rows()[0]["mems_allowed"] == [1], 10,
+                     "the nodes show")
+            wait_for(lambda: self.held_of(0) == 0, 10,
+                     "what it held of the other node is given back")
+            self.assertGreater(self.held_of(1), 0)
+            self.assertEqual(self.failures("no_memory"), 0)
+            self.assertEqual(self.failures("busy"), 0)
+
+    def held_of(self, node):
+        for row in self.rows("--nodes")[0].get("nodes", []):
+            if int(row.get("node", 0)) == node:
+                return int(row.get("bytes", 0))
+        return 0
+
     def test_the_pools_limit_is_for_whoever_comes(self):
         self.assertEqual(
             self.daemon.ctl("set", "process.max_bytes=2097152").returncode, 0)

@@ -49,6 +49,36 @@ TEST_F(ChangeVerbsTest, SetTakesSeveralTunablesInOneCall) {
   EXPECT_EQ(sent.assignments(1).value().choice(), "fixed");
 }
 
+TEST_F(ChangeVerbsTest, MemsAreSetForAProcessByIdOrPid) {
+  const RunResult result = Run({"process", "set-mems", "4242", "0,2-3"});
+
+  EXPECT_EQ(result.exit, 0) << result.err;
+  EXPECT_THAT(result.out, HasSubstr("processes/3-17 mems_allowed  auto -> 0"));
+  EXPECT_THAT(daemon_.state().last_mems.nodes(), ElementsAre(0, 2, 3));
+  EXPECT_EQ(Run({"process", "set-mems", "4-2", "all", "--dry-run"}).exit, 0);
+  EXPECT_EQ(daemon_.state().last_mems.process(), "4-2");
+  EXPECT_TRUE(daemon_.state().last_mems.all_nodes());
+  EXPECT_TRUE(daemon_.state().last_mems.validate_only());
+  EXPECT_EQ(Run({"limit", "4242", "none"}).exit, 0);
+  EXPECT_EQ(daemon_.state().last_limit.process(), "3-17");
+}
+
+TEST_F(ChangeVerbsTest, ProcessNamesWhatIsWrong) {
+  daemon_.state().pid_twice = true;
+  const std::vector<std::pair<std::vector<std::string>, std::string>> cases = {
+      {{"migrate", "3-17", "0"}, "action is 'migrate'; allowed set-mems"},
+      {{"set-mems", "3-17", "1024"}, "nodes are '1024'; allowed all, or"},
+      {{"set-mems", "3-17", ""}, "nodes are ''; allowed all, or"},
+      {{"set-mems", "1", "0"}, "has no process of pid 1; memtunectl processes"},
+      {{"set-mems", "4242", "0"}, "is attached as 3-17, 4-2; give one"}};
+  for (auto [words, error] : cases) {
+    words.insert(words.begin(), "process");
+    const RunResult result = Run(words);
+    EXPECT_EQ(result.exit, 2) << error;
+    EXPECT_THAT(result.err, HasSubstr(error));
+  }
+}
+
 TEST_F(ChangeVerbsTest, LimitIsSetForOneProcess) {
   const RunResult result =
       Run({"limit", "3-17", "512MiB", "--reason", "it leaks"});

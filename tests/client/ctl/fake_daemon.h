@@ -46,6 +46,9 @@ struct FakeState {
   v1::RecalculateRequest last_recalculate;
   v1::DrainRequest last_drain;
   v1::SetProcessLimitRequest last_limit;
+  v1::SetMemsAllowedRequest last_mems;
+  // Another process has the pid of the first.
+  bool pid_twice = false;
   int calls = 0;
 
   // Bookkeeping of every call: counts it, waits, and says how it is to fail.

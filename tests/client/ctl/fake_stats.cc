@@ -193,6 +193,10 @@ class FakeStats final : public v1::StatsService::Service {
       }
     }
     if (state_->holder_stopped) AddStopped(process, *response);
+    if (state_->pid_twice) {
+      *response->add_processes() = process;
+      response->mutable_processes(1)->set_name("pools/default/processes/4-2");
+    }
     return grpc::Status::OK;
   }
 

@@ -137,6 +137,24 @@ class FakeTuning final : public v1::TuningService::Service {
     return grpc::Status::OK;
   }
 
+  grpc::Status SetMemsAllowed(grpc::ServerContext* context,
+                              const v1::SetMemsAllowedRequest* request,
+                              v1::SetMemsAllowedResponse* response) override {
+    const grpc::Status entered = Begin("SetMemsAllowed", *request, *context);
+    if (!entered.ok()) return entered;
+    const std::lock_guard<std::mutex> lock(state_->mutex);
+    state_->last_mems = *request;
+    v1::Change& change = *response->mutable_change();
+    change.set_kind(v1::CHANGE_KIND_SET);
+    v1::ValueChange& value = *change.add_values();
+    value.set_scope("processes/" + request->process());
+    value.set_tunable("mems_allowed");
+    value.mutable_before()->mutable_auto_();
+    value.mutable_after()->set_choice("0");
+    Finish(*request, change);
+    return grpc::Status::OK;
+  }
+
  private:
   static v1::Tunable MakeTunable(const std::string& subject,
                                  const std::string& name,

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Deaths of those who run the pool: limits, policies, slots, sections.
 #include "core/process_limit.h"
+#include "core/process_mems.h"
 #include "core/reap.h"
 #include "core/recalculate.h"
 #include "core/slot_table.h"
@@ -84,8 +85,8 @@ void AddTuning(std::vector<CrashCase>& cases) {
                          ProcessSlot& slot = *FindProcessSlot(
                              pool.segment(), pool.OwnerOf(kNeighbour));
                          lock.Lock(pool.ThreadHere().owner);
-                         WriteMemsAllowed(slot.mems, second,
-                                          MemoryPolicy::kBind, second, 1);
+                         SetCpusetLocked(pool.segment(), slot,
+                                         pool.OwnerOf(kNeighbour), second);
                          lock.Unlock();
                        },
                    .meanwhile = [](CrashPool& pool) { pool.Take(0); }});

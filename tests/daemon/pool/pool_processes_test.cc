@@ -37,6 +37,13 @@ class PoolProcessesTest : public testing::Test {
     while (blocks < most && memtuned_allocate(pool, 0) != nullptr) ++blocks;
     return blocks;
   }
+  // Pages of one node.
+  uint64_t HeldOf(int node) {
+    for (const NodeHoldings& holdings : pool_->Holdings(id_)) {
+      if (holdings.node == node) return holdings.pages;
+    }
+    return 0;
+  }
   ProcessSnapshot Process(size_t nth = 0) {
     return pool_->TakeSnapshot(false)->processes.at(nth);
   }
@@ -67,6 +74,42 @@ TEST_F(PoolProcessesTest, AProcesssLimitIsInForceAtOnce) {
   EXPECT_TRUE(Process().own_limit);
   EXPECT_EQ(pool_->TakeSnapshot(false)->allocation_failures["process_limit"],
             1u);
+}
+
+TEST_F(PoolProcessesTest, NodesAreInForceAtOnce) {
+  ASSERT_EQ(Fill(attached_, 10), 10);
+
+  const auto result =
+      pool_->SetMemsAllowed(id_, std::vector<int>{1}, ChangeContext{});
+
+  ASSERT_TRUE(result.ok()) << result.status();
+  ASSERT_EQ(result->values.size(), 1u);
+  EXPECT_EQ(result->values[0].before, TunableValue(AutoValue{}));
+  EXPECT_EQ(result->values[0].after, TunableValue(std::string("1")));
+  EXPECT_EQ(Process().mems_allowed, std::vector<int>{1});
+  const uint64_t before = HeldOf(1);
+  EXPECT_EQ(Fill(attached_, 100), 100);
+  EXPECT_EQ(HeldOf(1), before + 100);
+  ChangeContext plan;
+  plan.validate_only = true;
+  ASSERT_TRUE(pool_->SetMemsAllowed(id_, std::nullopt, plan).ok());
+  EXPECT_EQ(Process().mems_allowed, std::vector<int>{1});
+  ASSERT_TRUE(pool_->SetMemsAllowed(id_, std::nullopt, ChangeContext{}).ok());
+  EXPECT_EQ(Process().mems_allowed, (std::vector<int>{0, 1}));
+}
+
+TEST_F(PoolProcessesTest, SaysWhichNodesThereAre) {
+  const auto far =
+      pool_->SetMemsAllowed(id_, std::vector<int>{0, 7}, ChangeContext{});
+  const auto none =
+      pool_->SetMemsAllowed(id_, std::vector<int>{}, ChangeContext{});
+  const auto gone = pool_->SetMemsAllowed({5, 9}, std::nullopt, {});
+
+  EXPECT_EQ(far.status().message(),
+            "nodes: 7 has no memory of this pool; nodes 0-1 have");
+  EXPECT_EQ(none.status().code(), absl::StatusCode::kInvalidArgument);
+  EXPECT_EQ(gone.status().code(), absl::StatusCode::kNotFound);
+  EXPECT_EQ(Process().mems_allowed, (std::vector<int>{0, 1}));
 }
 
 TEST_F(PoolProcessesTest, APlanChangesNothing) {

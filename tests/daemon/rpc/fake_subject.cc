@@ -6,6 +6,7 @@
 #include <thread>
 
 #include "absl/strings/str_cat.h"
+#include "core/base/cpu_mask.h"
 
 namespace memtuned {
 namespace {
@@ -291,6 +292,29 @@ absl::StatusOr<ChangeResult> FakeSubject::SetProcessLimit(
   ChangeResult result = ResultLocked(BatchLocked());
   result.values = {{"processes/" + process.Text(), "process.max_bytes", before,
                     value, value}};
+  return result;
+}
+
+absl::StatusOr<ChangeResult> FakeSubject::SetMemsAllowed(
+    const ProcessId& process, const std::optional<std::vector<int>>& nodes,
+    const ChangeContext& context) {
+  MutexLock lock(mutex_);
+  const absl::Status etag = CheckEtagLocked(context);
+  if (!etag.ok()) return etag;
+  if (process.generation != 17) {
+    return absl::NotFoundError("no process " + process.Text());
+  }
+  const TunableValue before = process_mems_;
+  TunableValue value = AutoValue{};
+  if (nodes) value = FormatCpuList(*nodes);
+  if (!context.validate_only) {
+    process_mems_ = value;
+    ++generation_;
+    ++applied_;
+  }
+  ChangeResult result = ResultLocked(BatchLocked());
+  result.values = {
+      {"processes/" + process.Text(), "mems_allowed", before, value, value}};
   return result;
 }
 

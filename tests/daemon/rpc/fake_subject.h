@@ -52,6 +52,10 @@ class FakeSubject : public Subject {
   absl::StatusOr<ChangeResult> SetProcessLimit(
       const ProcessId& process, const TunableValue& value,
       const ChangeContext& context) override EXCLUDES(mutex_);
+  // Those of slot 0 are kept.
+  absl::StatusOr<ChangeResult> SetMemsAllowed(
+      const ProcessId& process, const std::optional<std::vector<int>>& nodes,
+      const ChangeContext& context) override EXCLUDES(mutex_);
   // Two pages of the first node.
   std::vector<NodeHoldings> Holdings(const ProcessId& process) override
       EXCLUDES(mutex_);
@@ -83,6 +87,7 @@ class FakeSubject : public Subject {
   // (node, cpu) -> pages in the pageset.
   std::map<std::pair<int, int>, uint32_t> pagesets_ GUARDED_BY(mutex_);
   TunableValue process_limit_ GUARDED_BY(mutex_) = AutoValue{};
+  TunableValue process_mems_ GUARDED_BY(mutex_) = AutoValue{};
   int64_t generation_ GUARDED_BY(mutex_) = 0;
   int64_t foreign_changes_ GUARDED_BY(mutex_) = 0;
   absl::Status snapshot_error_ GUARDED_BY(mutex_);
