@@ -30,6 +30,9 @@ inline constexpr ThreadOwner kCreatorOwner = ~0u;
 // ThreadSlot::process of the daemon's own threads.
 inline constexpr ProcessOwner kDaemonProcess = ~0u;
 
+constexpr ProcessOwner MakeProcessOwner(uint32_t slot, uint32_t generation) {
+  return generation << kProcessSlotBits | slot;
+}
 constexpr uint32_t ProcessSlotOf(ProcessOwner owner) {
   return owner & (kMaxProcesses - 1);
 }

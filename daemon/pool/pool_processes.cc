@@ -12,7 +12,7 @@ namespace memtuned {
 namespace {
 
 ProcessOwner OwnerOf(const ProcessId& process) {
-  return process.generation << kProcessSlotBits | process.slot;
+  return MakeProcessOwner(process.slot, process.generation);
 }
 
 const TunableDef& LimitDef() { return GetTunable(TunableId::kProcessMaxBytes); }

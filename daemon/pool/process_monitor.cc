@@ -15,7 +15,7 @@ namespace memtuned {
 namespace {
 
 ProcessOwner OwnerOf(const ProcessSnapshot& process) {
-  return process.generation << kProcessSlotBits | process.slot;
+  return MakeProcessOwner(process.slot, process.generation);
 }
 
 ThreadState StateOf(const ProcessSnapshot& process, uint32_t tid) {
