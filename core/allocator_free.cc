@@ -320,7 +320,7 @@ absl::Status Allocator::SetMemoryPolicy(MemoryPolicy policy,
     return absl::UnavailableError(
         "memory policy: the tuning lock is held by a process that is stopped");
   }
-  const absl::Status set = SetPolicyLocked(segment_, slot_, policy, nodes);
+  absl::Status set = SetPolicyLocked(segment_, slot_, policy, nodes);
   segment_.header().tuning_lock.Unlock();
   return set;
 }

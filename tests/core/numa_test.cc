@@ -56,10 +56,10 @@ class NumaTest : public testing::Test {
   }
 
   void SetCpuset(const NodeMask& nodes) {
-    auto& lock = pool_.segment().header().tuning_lock;
-    lock.Lock(kCreatorOwner);
-    SetCpusetLocked(pool_.segment(), slot_, allocator_->owner(), nodes);
-    lock.Unlock();
+    Segment& segment = pool_.segment();
+    segment.header().tuning_lock.Lock(kCreatorOwner);
+    SetCpusetLocked(segment, slot_, allocator_->owner(), nodes);
+    segment.header().tuning_lock.Unlock();
   }
 
   PinnedToOneCpu pinned_;
