@@ -14,9 +14,9 @@ NodeMask NodesWithMemory(const Segment& segment) {
 
 NodeMask CpusetOf(const ProcessSlot& slot) {
   const uint32_t owner = LoadRelaxed(slot.owner);
-  return owner != 0 && LoadRelaxed(slot.mems.cpuset_owner) == owner
-             ? slot.mems.cpuset
-             : NodeMask::All();
+  const uint64_t word = LoadRelaxed(slot.mems.cpuset_word);
+  return owner != 0 && word >> 32 == owner ? slot.mems.cpusets[word & 1]
+                                           : NodeMask::All();
 }
 
 void PublishMemsLocked(Segment& segment, ProcessSlot& slot) {
@@ -41,8 +41,9 @@ void PublishMemsLocked(Segment& segment, ProcessSlot& slot) {
 
 void SetCpusetLocked(Segment& segment, ProcessSlot& slot, ProcessOwner owner,
                      const NodeMask& nodes) {
-  slot.mems.cpuset = nodes;
-  Store(slot.mems.cpuset_owner, owner);
+  const uint64_t idle = (LoadRelaxed(slot.mems.cpuset_word) & 1) ^ 1;
+  slot.mems.cpusets[idle] = nodes;
+  Store(slot.mems.cpuset_word, uint64_t{owner} << 32 | idle);
   // The slot's next process may come meanwhile; it starts with all nodes.
   uint32_t published_for;
   do {

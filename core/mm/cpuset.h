@@ -40,11 +40,13 @@ struct MemsAllowed {
   Shared32 word;
   // What was asked for (core/process_mems.h), by an operator and by the process
   // itself, and for whom: of another process in the slot it says nothing.
-  // Under the tuning lock.
-  Shared32 cpuset_owner;
+  // Under the tuning lock. The operator's is one of two copies, by one word,
+  // owner << 32 | index: a writer that dies leaves the old one.
   Shared32 policy_owner;
   Shared32 requested_policy;
-  NodeMask cpuset;
+  uint32_t reserved;
+  Shared64 cpuset_word;
+  std::array<NodeMask, 2> cpusets;
   NodeMask requested;
   std::array<MemsCopy, 2> copies;
 };

@@ -192,6 +192,20 @@ TEST_F(NumaTest, APolicyIsNarrowedByACpusetAndComesBack) {
   EXPECT_EQ(AllowedMask(mems_), NodeMask::Of(0) | NodeMask::Of(4));
 }
 
+// A writer that died half way through a mask left no word that names it.
+TEST_F(NumaTest, AHalfWrittenCpusetIsNeverInForce) {
+  SetCpuset(NodeMask::Of(4));
+  const uint64_t idle = (LoadRelaxed(mems_.cpuset_word) & 1) ^ 1;
+  mems_.cpusets[idle] = NodeMask();
+
+  Segment& segment = pool_.segment();
+  segment.header().tuning_lock.Lock(kCreatorOwner);
+  PublishMemsLocked(segment, slot_);
+  segment.header().tuning_lock.Unlock();
+
+  EXPECT_EQ(AllowedMask(mems_), NodeMask::Of(4));
+}
+
 TEST_F(NumaTest, ACpusetIsNotTheNextProcesssInTheSlot) {
   SetCpuset(NodeMask::Of(4));
   ASSERT_TRUE(SetPolicy(MemoryPolicy::kPreferred, {4}).ok());
