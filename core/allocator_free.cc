@@ -159,7 +159,7 @@ FreeResult Allocator::FreeSlow(Pfn pfn, int order, PageWord word) noexcept {
   return FreeResult::kFreed;
 }
 
-// The zone's lock is held by somebody who does not run.
+// The zone's lock is held by somebody who does not let go.
 // Returns: kBusy when there is no way past it.
 FreeResult Allocator::FreePastZone(Zone& zone, Pfn pfn, int order,
                                    PageWord word) noexcept {

@@ -9,6 +9,7 @@
 #include "client/ctl/paging.h"
 #include "client/ctl/session.h"
 #include "client/ctl/verbs.h"
+#include "core/base/topology.h"
 
 namespace memtuned::ctl {
 namespace {
@@ -161,15 +162,13 @@ absl::StatusOr<std::string> FindProcess(Connection& connection,
                                     "; give one of these");
 }
 
-constexpr int kMaxNode = 1023;
-
 absl::Status ReadNodes(const std::string& text,
                        v1::SetMemsAllowedRequest& request) {
   if (text == "all") {
     request.set_all_nodes(true);
     return absl::OkStatus();
   }
-  const auto nodes = ParseNumbers(text, 0, kMaxNode);
+  const auto nodes = ParseNumbers(text, 0, kMaxNodeNumber);
   if (!nodes || nodes->empty()) {
     return absl::InvalidArgumentError(
         "nodes are '" + text +

@@ -3,8 +3,10 @@
 // time in which the kernel let others run (schedstat), minus, apart from that,
 // the time in which a process was stopped that may have held what the call
 // waited for, and minus, where it is long, the time in which a hypervisor let
-// others run. Costs two looks at the clock a call; the kernel is asked once a
-// millisecond and after calls that took longer than 5.
+// others run. A thread on the run queue of a CPU that is taken away has both
+// subtracted: while CPUs are taken a wait may come out too short by that.
+// Costs two looks at the clock a call; the kernel is asked once a millisecond
+// and after calls that took longer than 5.
 #ifndef MEMTUNED_TESTS_TORTURE_CALL_TIMER_H_
 #define MEMTUNED_TESTS_TORTURE_CALL_TIMER_H_
 
